@@ -149,7 +149,6 @@ Option add_capacity_option(Verb verb, std::string& capacity, const std::string& 
 /// The same where sizes may be in any unit, as those of packing problems are: 8 is 8.
 Option add_any_capacity_option(Verb verb, std::string& capacity, const std::string& help);
 
-/// The footer of a verb's help.
 /// A seed of what is random. One with a sign is refused.
 Option add_seed_option(Verb verb, std::uint64_t& seed, const std::string& help);
 

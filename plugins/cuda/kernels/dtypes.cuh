@@ -29,29 +29,10 @@ struct BF16 {
   u16 bits;
 };
 
-template <class T>
-struct ComputeOf {
-  using Type = i64;
-};
-template <>
-struct ComputeOf<F16> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<BF16> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<float> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using Type = double;
-};
 /// What elements of type T are computed in.
 template <class T>
-using Compute = typename ComputeOf<T>::Type;
+using Compute = std::conditional_t<std::is_same_v<T, F16> || std::is_same_v<T, BF16>, float,
+                                   std::conditional_t<std::is_floating_point_v<T>, T, i64>>;
 
 template <class T>
 inline constexpr bool kIsFloating = !std::is_same_v<Compute<T>, i64>;

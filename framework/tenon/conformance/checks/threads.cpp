@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -25,7 +24,6 @@ class Shared {
     std::lock_guard lock(mutex_);
     const bool overlaps = !live_.add(address, address + block.bytes).second;
     if (overlaps && wrong_.empty()) wrong_ = fmt::format("a block of {} bytes overlaps a live one", block.bytes);
-    is_wrong_ = is_wrong_ || overlaps;
   }
   void remove(const Block& block) {
     std::lock_guard lock(mutex_);
@@ -42,13 +40,14 @@ class Shared {
     orphans_.pop_back();
     return true;
   }
-  std::string wrong() const { return wrong_; }
-  /// From then on the allocator may do anything: a crash would hide what was found.
-  bool is_wrong() const { return is_wrong_; }
+  /// What is wrong, if anything: from then on the allocator may do anything, and a crash would hide what was found.
+  std::string wrong() {
+    std::lock_guard lock(mutex_);
+    return wrong_;
+  }
 
  private:
   std::mutex mutex_;
-  std::atomic<bool> is_wrong_ = false;
   AddressRanges<> live_;
   std::vector<Block> orphans_;
   std::string wrong_;
@@ -71,7 +70,7 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
           shared.remove(block);
           stack->deallocate(block);
         };
-        for (int i = 0; i < rounds && !shared.is_wrong(); ++i) {
+        for (int i = 0; i < rounds && shared.wrong().empty(); ++i) {
           if (random() % 2 == 0 || mine.empty()) {
             try {
               mine.push_back(
@@ -96,7 +95,7 @@ Finding churn(const Subject& subject, const KitOptions& options, bool own_stream
       });
     }
     for (std::thread& thread : threads) thread.join();
-    if (shared.is_wrong()) return {cause::kOverlap, shared.wrong()};
+    if (const std::string wrong = shared.wrong(); !wrong.empty()) return {cause::kOverlap, wrong};
     try {
       stack->check_invariants();
     } catch (const Error& error) {

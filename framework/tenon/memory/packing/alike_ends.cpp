@@ -88,9 +88,9 @@ class Shelf {
 }  // namespace
 
 Offsets fit_beside_alike(const Workspace& work, bool is_backwards, double weight) {
+  if (!are_plain(work.buffers)) return {};
   std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
   for (const Buffer& buffer : work.buffers) {
-    if (buffer.offset || !buffer.gaps.empty()) return {};
     first = std::min(first, buffer.lower);
     last = std::max(last, buffer.upper);
   }

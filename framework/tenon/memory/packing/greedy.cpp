@@ -21,11 +21,6 @@ constexpr std::size_t kPlacesPerLook = 256;
 
 double width_of(const Buffer& buffer) { return static_cast<double>(buffer.upper) - static_cast<double>(buffer.lower); }
 
-bool is_plain(const Workspace& work) {
-  return !work.timeline.has_gaps() &&
-         std::ranges::none_of(work.buffers, [](const Buffer& buffer) { return buffer.offset.has_value(); });
-}
-
 /// The most of any range of sections, in logarithmic time: a tree whose leaves are the sections.
 class FullestSection {
  public:
@@ -168,7 +163,7 @@ FirstFit first_fit(Workspace& work, const Order& order, std::uint64_t limit, Off
 }
 
 Offsets split_and_fuse(Workspace& work) {
-  if (!is_plain(work)) return {};
+  if (!are_plain(work.buffers)) return {};
   work.occupancy.clear();
   Offsets offsets(work.buffers.size());
   Order order(work.buffers.size());
@@ -259,7 +254,7 @@ class Holes {
 };
 
 Offsets best_fit_in_time(const Workspace& work, bool is_backwards) {
-  if (!is_plain(work)) return {};
+  if (!are_plain(work.buffers)) return {};
   Offsets offsets(work.buffers.size());
   Holes holes;
   for (const LifeEvent& event : lives_in_time(work.buffers, is_backwards)) {

@@ -11,6 +11,11 @@
 
 namespace tenon::packing {
 
+/// Whether an allocator could serve them: it knows no gaps and no offsets that are fixed.
+inline bool are_plain(std::span<const Buffer> buffers) {
+  return std::ranges::none_of(buffers, [](const Buffer& buffer) { return buffer.offset || !buffer.gaps.empty(); });
+}
+
 struct LifeEvent {
   std::int64_t time;
   bool begins;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 
 namespace tenon::cuda {
@@ -113,12 +114,18 @@ struct Dimensions {
   }
 };
 
+template <class T>
+struct Operand {
+  OfCudnn<T> descriptor;
+  void* data = nullptr;
+  T get() const { return descriptor.get(); }
+};
+
 struct CudnnProblem {
-  OfCudnn<cudnnTensorDescriptor_t> x = made(cudnn().tensor_create, cudnn().tensor_destroy);
-  OfCudnn<cudnnTensorDescriptor_t> y = made(cudnn().tensor_create, cudnn().tensor_destroy);
-  OfCudnn<cudnnFilterDescriptor_t> w = made(cudnn().filter_create, cudnn().filter_destroy);
+  Operand<cudnnTensorDescriptor_t> x{made(cudnn().tensor_create, cudnn().tensor_destroy)};
+  Operand<cudnnTensorDescriptor_t> y{made(cudnn().tensor_create, cudnn().tensor_destroy)};
+  Operand<cudnnFilterDescriptor_t> w{made(cudnn().filter_create, cudnn().filter_destroy)};
   OfCudnn<cudnnConvolutionDescriptor_t> conv = made(cudnn().convolution_create, cudnn().convolution_destroy);
-  void *x_data, *w_data, *y_data;
 
   /// False: cuDNN refuses such operands.
   bool describe(const Convolution& c, bool channels_last, cudnnMathType_t math) {
@@ -132,9 +139,9 @@ struct CudnnProblem {
       stride[d + shift] = static_cast<int>(c.attributes.stride[d]);
       dilation[d + shift] = static_cast<int>(c.attributes.dilation[d]);
     }
-    x_data = c.x.data;
-    w_data = c.w.data;
-    y_data = c.y.data;
+    x.data = c.x.data;
+    w.data = c.w.data;
+    y.data = c.y.data;
     const std::array statuses{
         library.tensor_set(x.get(), type, dx.rank, dx.sizes, dx.strides),
         library.tensor_set(y.get(), type, dy.rank, dy.sizes, dy.strides),
@@ -173,58 +180,51 @@ Workspace room_to_measure(KernelContext& context) {
   }
 }
 
-// The three kinds: the same questions in another order of operands.
+// The three kinds: the same questions by functions of their own, and the operands in another order, of which the last
+// one is computed.
 struct Forward {
   using Found = cudnnConvolutionFwdAlgoPerf_t;
-  static cudnnStatus_t ask(cudnnHandle_t h, const CudnnProblem& p, int* count, Found* found) {
-    return cudnn().forward_ask(h, p.x.get(), p.w.get(), p.conv.get(), p.y.get(), kMostAlgorithms, count, found);
-  }
-  static cudnnStatus_t measure(cudnnHandle_t h, const CudnnProblem& p, int* count, Found* found,
-                               const Workspace& room) {
-    return cudnn().forward_measure(h, p.x.get(), p.x_data, p.w.get(), p.w_data, p.conv.get(), p.y.get(), p.y_data,
-                                   kMostAlgorithms, count, found, room.data, room.bytes);
-  }
-  static cudnnStatus_t run(cudnnHandle_t h, const CudnnProblem& p, int algorithm, const Workspace& room,
-                           const Factors& f) {
-    return cudnn().forward(h, f.one(), p.x.get(), p.x_data, p.w.get(), p.w_data, p.conv.get(),
-                           static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), room.data, room.bytes, f.zero(),
-                           p.y.get(), p.y_data);
-  }
+  static constexpr auto kAsk = &Cudnn::forward_ask;
+  static constexpr auto kMeasure = &Cudnn::forward_measure;
+  static constexpr auto kRun = &Cudnn::forward;
+  static auto operands(const CudnnProblem& p) { return std::tie(p.x, p.w, p.y); }
 };
 struct BackwardInput {
   using Found = cudnnConvolutionBwdDataAlgoPerf_t;
-  static cudnnStatus_t ask(cudnnHandle_t h, const CudnnProblem& p, int* count, Found* found) {
-    return cudnn().input_ask(h, p.w.get(), p.y.get(), p.conv.get(), p.x.get(), kMostAlgorithms, count, found);
-  }
-  static cudnnStatus_t measure(cudnnHandle_t h, const CudnnProblem& p, int* count, Found* found,
-                               const Workspace& room) {
-    return cudnn().input_measure(h, p.w.get(), p.w_data, p.y.get(), p.y_data, p.conv.get(), p.x.get(), p.x_data,
-                                 kMostAlgorithms, count, found, room.data, room.bytes);
-  }
-  static cudnnStatus_t run(cudnnHandle_t h, const CudnnProblem& p, int algorithm, const Workspace& room,
-                           const Factors& f) {
-    return cudnn().input(h, f.one(), p.w.get(), p.w_data, p.y.get(), p.y_data, p.conv.get(),
-                         static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), room.data, room.bytes, f.zero(),
-                         p.x.get(), p.x_data);
-  }
+  static constexpr auto kAsk = &Cudnn::input_ask;
+  static constexpr auto kMeasure = &Cudnn::input_measure;
+  static constexpr auto kRun = &Cudnn::input;
+  static auto operands(const CudnnProblem& p) { return std::tie(p.w, p.y, p.x); }
 };
 struct BackwardWeight {
   using Found = cudnnConvolutionBwdFilterAlgoPerf_t;
-  static cudnnStatus_t ask(cudnnHandle_t h, const CudnnProblem& p, int* count, Found* found) {
-    return cudnn().weight_ask(h, p.x.get(), p.y.get(), p.conv.get(), p.w.get(), kMostAlgorithms, count, found);
-  }
-  static cudnnStatus_t measure(cudnnHandle_t h, const CudnnProblem& p, int* count, Found* found,
-                               const Workspace& room) {
-    return cudnn().weight_measure(h, p.x.get(), p.x_data, p.y.get(), p.y_data, p.conv.get(), p.w.get(), p.w_data,
-                                  kMostAlgorithms, count, found, room.data, room.bytes);
-  }
-  static cudnnStatus_t run(cudnnHandle_t h, const CudnnProblem& p, int algorithm, const Workspace& room,
-                           const Factors& f) {
-    return cudnn().weight(h, f.one(), p.x.get(), p.x_data, p.y.get(), p.y_data, p.conv.get(),
-                          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), room.data, room.bytes, f.zero(),
-                          p.w.get(), p.w_data);
-  }
+  static constexpr auto kAsk = &Cudnn::weight_ask;
+  static constexpr auto kMeasure = &Cudnn::weight_measure;
+  static constexpr auto kRun = &Cudnn::weight;
+  static auto operands(const CudnnProblem& p) { return std::tie(p.x, p.y, p.w); }
 };
+
+template <class Kind>
+cudnnStatus_t ask(cudnnHandle_t handle, const CudnnProblem& p, int* count, typename Kind::Found* found) {
+  const auto& [a, b, result] = Kind::operands(p);
+  return (cudnn().*Kind::kAsk)(handle, a.get(), b.get(), p.conv.get(), result.get(), kMostAlgorithms, count, found);
+}
+
+template <class Kind>
+cudnnStatus_t measure(cudnnHandle_t handle, const CudnnProblem& p, int* count, typename Kind::Found* found,
+                      const Workspace& room) {
+  const auto& [a, b, result] = Kind::operands(p);
+  return (cudnn().*Kind::kMeasure)(handle, a.get(), a.data, b.get(), b.data, p.conv.get(), result.get(), result.data,
+                                   kMostAlgorithms, count, found, room.data, room.bytes);
+}
+
+template <class Kind>
+cudnnStatus_t run(cudnnHandle_t handle, const CudnnProblem& p, int algorithm, const Workspace& room, const Factors& f) {
+  const auto& [a, b, result] = Kind::operands(p);
+  return (cudnn().*Kind::kRun)(handle, f.one(), a.get(), a.data, b.get(), b.data, p.conv.get(),
+                               static_cast<decltype(Kind::Found::algo)>(algorithm), room.data, room.bytes, f.zero(),
+                               result.get(), result.data);
+}
 
 /// The first, hence fastest, that is allowed; of those that want much workspace, the one that wants least.
 /// `preferred`, where it is among them, is taken before any other.
@@ -263,9 +263,9 @@ bool run_with_bias(cudnnHandle_t handle, const Convolution& c, const CudnnProble
   library.check(library.activation_set(identity.get(), CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0),
                 "cudnnSetActivationDescriptor");
   const cudnnStatus_t status =
-      library.forward_fused(handle, f.one(), p.x.get(), p.x_data, p.w.get(), p.w_data, p.conv.get(),
+      library.forward_fused(handle, f.one(), p.x.get(), p.x.data, p.w.get(), p.w.data, p.conv.get(),
                             static_cast<cudnnConvolutionFwdAlgo_t>(kFusing), room.data, room.bytes, f.zero(), p.y.get(),
-                            p.y_data, bias.get(), c.bias.data, identity.get(), p.y.get(), p.y_data);
+                            p.y.data, bias.get(), c.bias.data, identity.get(), p.y.get(), p.y.data);
   if (is_refusal(status)) return false;
   library.check(status, "cudnnConvolutionBiasActivationForward");
   return true;
@@ -300,8 +300,8 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
     typename Kind::Found found[kMostAlgorithms];
     int count = 0;
     const Workspace room = measured ? room_to_measure(context) : Workspace{};
-    const cudnnStatus_t status = room.data != nullptr ? Kind::measure(handle.get(), problem, &count, found, room)
-                                                      : Kind::ask(handle.get(), problem, &count, found);
+    const cudnnStatus_t status = room.data != nullptr ? measure<Kind>(handle.get(), problem, &count, found, room)
+                                                      : ask<Kind>(handle.get(), problem, &count, found);
     if (is_refusal(status)) return ConvolutionChoice{};
     library.check(status, "asking for an algorithm");
     const bool fuses = c.bias.defined() && size_of(c.y.dtype) < 4;  // reduced types are rounded once
@@ -315,7 +315,7 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
   const Factors factors{.wide = c.y.dtype == Dtype::kFloat64};
   const bool biased = c.bias.defined();
   if (biased && choice.algorithm == kFusing && run_with_bias(handle.get(), c, problem, room, factors)) return true;
-  library.check(Kind::run(handle.get(), problem, choice.algorithm, room, factors), "a convolution");
+  library.check(run<Kind>(handle.get(), problem, choice.algorithm, room, factors), "a convolution");
   if (biased) {
     library.check(library.add(handle.get(), factors.one(), bias_descriptor(c).get(), c.bias.data, factors.one(),
                               problem.y.get(), c.y.data),

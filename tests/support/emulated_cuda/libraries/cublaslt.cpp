@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = 8192;  // that its algorithm wants
 
-struct Handle {
-  const Context* context;
-};
 struct Desc {
   cublasComputeType_t compute;
   cudaDataType_t scale;
@@ -40,7 +37,7 @@ struct Preference {
   std::array<std::uint32_t, 4> alignments{256, 256, 256, 256};
 };
 
-Objects<cublasLtHandle_t, Handle> g_handles;
+LibraryHandles<cublasLtHandle_t> g_handles;
 Objects<cublasLtMatmulDesc_t, Desc> g_descs;
 Objects<cublasLtMatrixLayout_t, Layout> g_layouts;
 Objects<cublasLtMatmulPreference_t, Preference> g_preferences;
@@ -79,10 +76,6 @@ T attribute(const Call& call, const void* buffer, std::size_t bytes) {
   T value;
   std::memcpy(&value, buffer, sizeof value);
   return value;
-}
-
-void expect(const Call& call, bool holds, const std::string& sentence) {
-  if (!holds) misuse(std::string(call.name()) + ": " + sentence);
 }
 
 void expect_matrix(const Call& call, const Layout& m, const std::string& name, std::int32_t batch) {
@@ -178,15 +171,11 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   Call call("cublasLtCreate");
-  if (call.refused()) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = g_handles.make({&call.context()});
-  return CUBLAS_STATUS_SUCCESS;
+  return g_handles.make_in_context(call, handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   Call call("cublasLtDestroy");
-  if (g_handles.get(call, handle).context != &call.context())
-    misuse("cublasLtDestroy was called while the context of another device was current");
-  g_handles.destroy(call, handle);
+  g_handles.destroy_in_context(call, handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
@@ -327,8 +316,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (call.refused()) return CUBLAS_STATUS_EXECUTION_FAILED;
   Machine& machine = call.machine();
   Stream& stream = call.stream(stream_handle);
-  if (g_handles.get(call, handle).context != &call.context() || stream.context != &call.context())
-    misuse("cublasLtMatmul was given a handle or a stream of another device");
+  g_handles.expect_in_context(call, handle, stream);
   const Desc& desc = g_descs.get(call, desc_handle);
   expect(call, algorithm != nullptr && algorithm->data[0] > 0 && algorithm->data[0] <= g_problems.size(),
          "the algorithm is none that was found");

@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = 3072;  // of algorithm 1; algorithm 0 wants none
 
-struct Handle {
-  const Context* context;
-  cudaStream_t stream = nullptr;
-};
 struct Tensor {
   bool set = false;
   cudnnDataType_t type{};
@@ -33,16 +29,12 @@ struct Convolution {
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
 
-Objects<cudnnHandle_t, Handle> g_handles;
+LibraryHandles<cudnnHandle_t> g_handles;
 Objects<cudnnTensorDescriptor_t, Tensor> g_tensors;
 Objects<cudnnFilterDescriptor_t, Tensor> g_filters;
 Objects<cudnnConvolutionDescriptor_t, Convolution> g_convolutions;
 Objects<cudnnActivationDescriptor_t, bool> g_activations;  // whether it was set; there is the identity only
 std::array<int, 3> g_runs{};                               // of algorithm 0, by kind
-
-void expect(const Call& call, bool holds, const std::string& sentence) {
-  if (!holds) misuse(std::string(call.name()) + ": " + sentence);
-}
 
 Element element_of(cudnnDataType_t type) {
   switch (type) {
@@ -79,9 +71,16 @@ void widen(Convolution& c) {
   }
 }
 
-Problem problem_of(const Call& call, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-                   cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y) {
-  Problem p{g_tensors.get(call, x), g_filters.get(call, w), g_tensors.get(call, y), g_convolutions.get(call, conv)};
+struct Descriptors {
+  cudnnTensorDescriptor_t x;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t conv;
+  cudnnTensorDescriptor_t y;
+};
+
+Problem problem_of(const Call& call, const Descriptors& of) {
+  Problem p{g_tensors.get(call, of.x), g_filters.get(call, of.w), g_tensors.get(call, of.y),
+            g_convolutions.get(call, of.conv)};
   expect(call, p.x.set && p.w.set && p.y.set && p.conv.set, "a descriptor was never set");
   const std::size_t rank = p.x.sizes.size();
   expect(call, p.w.sizes.size() == rank && p.y.sizes.size() == rank && p.conv.stride.size() == rank - 2,
@@ -207,6 +206,26 @@ void expect_no_capture(Call& call, cudnnHandle_t handle) {
     misuse(std::string(call.name()) + " was called while its stream is captured");
 }
 
+/// Which algorithms there are.
+template <class Found>
+cudnnStatus_t ask(Call& call, cudnnHandle_t handle, const Descriptors& of, int wanted, int* count, Found* found) {
+  g_handles.get(call, handle);
+  if (is_refused(problem_of(call, of))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+  describe(found, wanted, count);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/// The same, by trying them.
+template <class Found>
+cudnnStatus_t measure(Call& call, cudnnHandle_t handle, const Descriptors& of, int wanted, int* count, Found* found,
+                      const void* workspace, std::size_t bytes) {
+  expect_no_capture(call, handle);
+  if (is_refused(problem_of(call, of))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
+  expect_workspace(call, call.machine(), workspace, bytes, 0);
+  describe(found, wanted, count);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 struct Arguments {
   const void *alpha, *x, *w, *y, *beta;
   int algorithm;
@@ -218,10 +237,8 @@ struct Arguments {
 cudnnStatus_t run(Call& call, cudnnHandle_t handle, const Problem& p, Kind kind, const Arguments& a) {
   if (call.refused()) return CUDNN_STATUS_EXECUTION_FAILED;
   Machine& machine = call.machine();
-  const Handle& own = g_handles.get(call, handle);
-  Stream& stream = call.stream(own.stream);
-  if (own.context != &call.context() || stream.context != &call.context())
-    misuse(std::string(call.name()) + " was given a handle or a stream of another device");
+  Stream& stream = call.stream(g_handles.get(call, handle).stream);
+  g_handles.expect_in_context(call, handle, stream);
   expect_host(call, machine, a.alpha, "alpha");
   expect_host(call, machine, a.beta, "beta");
   const bool wide = p.x.type == CUDNN_DATA_DOUBLE;
@@ -268,15 +285,11 @@ extern "C" {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   Call call("cudnnCreate");
-  if (call.refused()) return CUDNN_STATUS_NOT_INITIALIZED;
-  *handle = g_handles.make({&call.context()});
-  return CUDNN_STATUS_SUCCESS;
+  return g_handles.make_in_context(call, handle) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_INITIALIZED;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   Call call("cudnnDestroy");
-  if (g_handles.get(call, handle).context != &call.context())
-    misuse("cudnnDestroy was called while the context of another device was current");
-  g_handles.destroy(call, handle);
+  g_handles.destroy_in_context(call, handle);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
@@ -392,10 +405,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
                                                      cudnnTensorDescriptor_t y, int wanted, int* found,
                                                      cudnnConvolutionFwdAlgoPerf_t* results) {
   Call call("cudnnGetConvolutionForwardAlgorithm_v7");
-  g_handles.get(call, handle);
-  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-  describe(results, wanted, found);
-  return CUDNN_STATUS_SUCCESS;
+  return ask(call, handle, {x, w, conv, y}, wanted, found, results);
 }
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, cudnnTensorDescriptor_t x, const void*,
                                                      cudnnFilterDescriptor_t w, const void*,
@@ -404,11 +414,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, cudnn
                                                      cudnnConvolutionFwdAlgoPerf_t* results, void* workspace,
                                                      std::size_t bytes) {
   Call call("cudnnFindConvolutionForwardAlgorithmEx");
-  expect_no_capture(call, handle);
-  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-  expect_workspace(call, call.machine(), workspace, bytes, 0);
-  describe(results, wanted, found);
-  return CUDNN_STATUS_SUCCESS;
+  return measure(call, handle, {x, w, conv, y}, wanted, found, results, workspace, bytes);
 }
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x,
                                       const void* xp, cudnnFilterDescriptor_t w, const void* wp,
@@ -416,7 +422,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
                                       void* workspace, std::size_t bytes, const void* beta, cudnnTensorDescriptor_t y,
                                       void* yp) {
   Call call("cudnnConvolutionForward");
-  return run(call, handle, problem_of(call, x, w, conv, y), Kind::kForward,
+  return run(call, handle, problem_of(call, {x, w, conv, y}), Kind::kForward,
              {alpha, xp, wp, yp, beta, algorithm, workspace, bytes});
 }
 
@@ -426,7 +432,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     std::size_t bytes, const void* beta, cudnnTensorDescriptor_t z, const void* zp, cudnnTensorDescriptor_t bias,
     const void* bias_pointer, cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t y, void* yp) {
   Call call("cudnnConvolutionBiasActivationForward");
-  const Problem p = problem_of(call, x, w, conv, y);
+  const Problem p = problem_of(call, {x, w, conv, y});
   expect(call, algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
          "only one algorithm goes with the identity as activation");
   expect(call, g_activations.get(call, activation), "the activation was never set");
@@ -443,10 +449,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, 
                                                           cudnnTensorDescriptor_t x, int wanted, int* found,
                                                           cudnnConvolutionBwdDataAlgoPerf_t* results) {
   Call call("cudnnGetConvolutionBackwardDataAlgorithm_v7");
-  g_handles.get(call, handle);
-  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-  describe(results, wanted, found);
-  return CUDNN_STATUS_SUCCESS;
+  return ask(call, handle, {x, w, conv, y}, wanted, found, results);
 }
 cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle, cudnnFilterDescriptor_t w, const void*,
                                                           cudnnTensorDescriptor_t y, const void*,
@@ -455,11 +458,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle, 
                                                           cudnnConvolutionBwdDataAlgoPerf_t* results, void* workspace,
                                                           std::size_t bytes) {
   Call call("cudnnFindConvolutionBackwardDataAlgorithmEx");
-  expect_no_capture(call, handle);
-  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-  expect_workspace(call, call.machine(), workspace, bytes, 0);
-  describe(results, wanted, found);
-  return CUDNN_STATUS_SUCCESS;
+  return measure(call, handle, {x, w, conv, y}, wanted, found, results, workspace, bytes);
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t w,
                                            const void* wp, cudnnTensorDescriptor_t y, const void* yp,
@@ -467,7 +466,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
                                            void* workspace, std::size_t bytes, const void* beta,
                                            cudnnTensorDescriptor_t x, void* xp) {
   Call call("cudnnConvolutionBackwardData");
-  return run(call, handle, problem_of(call, x, w, conv, y), Kind::kInput,
+  return run(call, handle, problem_of(call, {x, w, conv, y}), Kind::kInput,
              {alpha, xp, wp, yp, beta, algorithm, workspace, bytes});
 }
 
@@ -477,10 +476,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
                                                             cudnnFilterDescriptor_t w, int wanted, int* found,
                                                             cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   Call call("cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-  g_handles.get(call, handle);
-  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-  describe(results, wanted, found);
-  return CUDNN_STATUS_SUCCESS;
+  return ask(call, handle, {x, w, conv, y}, wanted, found, results);
 }
 cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
                                                             const void*, cudnnTensorDescriptor_t y, const void*,
@@ -489,11 +485,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle
                                                             cudnnConvolutionBwdFilterAlgoPerf_t* results,
                                                             void* workspace, std::size_t bytes) {
   Call call("cudnnFindConvolutionBackwardFilterAlgorithmEx");
-  expect_no_capture(call, handle);
-  if (is_refused(problem_of(call, x, w, conv, y))) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
-  expect_workspace(call, call.machine(), workspace, bytes, 0);
-  describe(results, wanted, found);
-  return CUDNN_STATUS_SUCCESS;
+  return measure(call, handle, {x, w, conv, y}, wanted, found, results, workspace, bytes);
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x,
                                              const void* xp, cudnnTensorDescriptor_t y, const void* yp,
@@ -501,7 +493,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
                                              cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
                                              std::size_t bytes, const void* beta, cudnnFilterDescriptor_t w, void* wp) {
   Call call("cudnnConvolutionBackwardFilter");
-  return run(call, handle, problem_of(call, x, w, conv, y), Kind::kWeight,
+  return run(call, handle, problem_of(call, {x, w, conv, y}), Kind::kWeight,
              {alpha, xp, wp, yp, beta, algorithm, workspace, bytes});
 }
 

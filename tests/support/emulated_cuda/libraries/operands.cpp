@@ -69,6 +69,10 @@ void Elements::write_back() {
   }
 }
 
+void expect(const Call& call, bool holds, const std::string& sentence) {
+  if (!holds) misuse(std::string(call.name()) + ": " + sentence);
+}
+
 void expect_device(const Call& call, Machine& machine, const void* pointer, std::size_t alignment, const char* name) {
   const std::string what = std::string(call.name()) + ": " + name;
   if (!machine.space.is_device(pointer))

@@ -39,6 +39,36 @@ class Objects {
   std::unordered_map<const void*, std::unique_ptr<Object>> alive_;
 };
 
+/// misuse() with the call's name and that sentence, unless it holds.
+void expect(const Call& call, bool holds, const std::string& sentence);
+
+/// What is behind the handle of a library: it is of one context.
+struct LibraryHandle {
+  const Context* context;
+  cudaStream_t stream = nullptr;
+};
+
+/// Handles of one library, which are used and destroyed in the context that they were made in.
+template <class Handle>
+class LibraryHandles : public Objects<Handle, LibraryHandle> {
+ public:
+  /// False where a failure was injected.
+  bool make_in_context(Call& call, Handle* handle) {
+    if (call.refused()) return false;
+    *handle = this->make({&call.context()});
+    return true;
+  }
+  void destroy_in_context(Call& call, Handle handle) {
+    if (this->get(call, handle).context != &call.context())
+      misuse(std::string(call.name()) + " was called while the context of another device was current");
+    this->destroy(call, handle);
+  }
+  void expect_in_context(Call& call, Handle handle, const Stream& stream) {
+    if (this->get(call, handle).context != &call.context() || stream.context != &call.context())
+      misuse(std::string(call.name()) + " was given a handle or a stream of another device");
+  }
+};
+
 enum class Element { kF16, kBF16, kF32, kF64 };
 std::size_t size_of(Element element);
 double load(Element element, const unsigned char* bytes);
