@@ -156,11 +156,14 @@ TENON_HOST_DEVICE inline T erfinv(T x) {
 TENON_OF_DRESSED_1(erfinv)
 
 /// The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n+1, x). Recurrence up to 10, then Euler and Maclaurin's
-/// series; at the poles it is infinite.
+/// series; at the poles it is infinite, with the sign of (-1)^(n+1).
 template <class T>
 TENON_HOST_DEVICE inline T polygamma(T n, T x) {
   if (x - x != T(0)) return x > T(0) ? T(0) : std::numeric_limits<T>::quiet_NaN();  // infinities. NOLINT
-  if (x <= T(0) && x == std::floor(x)) return std::numeric_limits<T>::infinity();
+  const bool even = std::fmod(n, T(2)) == T(0);
+  if (x <= T(0) && x == std::floor(x)) {
+    return even ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  }
   const T s = n + T(1);
   T sum = T(0);
   while (x < T(10)) {
@@ -176,7 +179,7 @@ TENON_HOST_DEVICE inline T polygamma(T n, T x) {
     term *= (s + T(2 * k + 1)) * (s + T(2 * k + 2)) / (x * x);
   }
   const T factorial = std::tgamma(s);
-  return std::fmod(n, T(2)) == T(0) ? -factorial * sum : factorial * sum;
+  return even ? -factorial * sum : factorial * sum;
 }
 TENON_OF_DRESSED_2(polygamma)
 

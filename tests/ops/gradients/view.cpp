@@ -39,6 +39,10 @@ std::vector<GradientCase> views() {
       of_matrix("diagonal", [](const Tensor& x) { return x.diagonal(1); }),
       of_matrix("diag", [](const Tensor& x) { return x.select(1, 0).diag(1); }),
       of_matrix("unfold", [](const Tensor& x) { return x.unfold(1, 2, 1); }),
+      of_matrix("unfold of repeated rows",
+                [](const Tensor& x) {
+                  return x.unsqueeze(0).expand({2, -1, -1}).unfold(2, 2, 1);
+                }),
       of_matrix("as_strided",
                 [](const Tensor& x) {
                   return (x * 1).contiguous().as_strided({2, 2}, {1, 1}, 1);

@@ -198,7 +198,7 @@ TENON_UNARY_WITH(Softplus, softplus, kInput, kRefused, kCastable, 2, (beta, 1.0,
                  -3, 3, {-2.5, 0.015496976248283353}, {0.25, 0.5987488427598934}, {1.25, 1.3451167050704012},
                  {2.75, 2.75})
 TENON_UNARY_WITH(Hardtanh, hardtanh, kInput, kSigned, kCastable, 2, (low, -1.0, -1.25, high, 1.0, 1.5),
-                 x < low ? low : (x > high ? high : x), T(x > low) * T(x < high),
+                 x < low ? (low < high ? low : high) : (x > high ? high : x), T(x > low) * T(x < high),
                  -2, 2, {-1.5, -1.25}, {0.25, 0.25}, {1.75, 1.5})
 TENON_UNARY_WITH(Hardshrink, hardshrink, kInput, kRefused, kCastable, 1, (lambda, 0.5, 0.75),
                  x >= -lambda && x <= lambda ? T(0) : x, T(x > lambda) + T(x < -lambda),
@@ -228,12 +228,12 @@ TENON_UNARY_KERNEL(PowScalar, pow_scalar, kInput, kConverted, 1, (exponent, none
 TENON_UNARY_KERNEL(Polygamma, polygamma, kInput, kConverted, 1, (order, none, 2),
                    polygamma(order, x), polygamma(order + T(1), x),
                    0.75, 3, {1.02, -2.2790542052383533}, {1.785, -0.534868585424752}, {2.573, -0.2206589155426414})
-TENON_UNARY_KERNEL(ClampMin, clamp_min, kInput, kSigned, 1, (low, none, 0.75), x < low ? low : x, T(x >= low),
+TENON_UNARY_KERNEL(ClampMin, clamp_min, kInput, kSigned, 1, (low, none, 0.75), x < low ? low : x, T(x > low),
                    -2, 2, {-1.5, 0.75}, {0.25, 0.75}, {1.75, 1.75})
-TENON_UNARY_KERNEL(ClampMax, clamp_max, kInput, kSigned, 1, (high, none, 0.75), x > high ? high : x, T(x <= high),
+TENON_UNARY_KERNEL(ClampMax, clamp_max, kInput, kSigned, 1, (high, none, 0.75), x > high ? high : x, T(x < high),
                    -2, 2, {-1.5, -1.5}, {0.25, 0.25}, {1.75, 0.75})
 TENON_UNARY_KERNEL(Clamp, clamp, kInput, kSigned, 2, (low, none, -1.25, high, none, 1.5),
-                   x < low ? (low < high ? low : high) : (x > high ? high : x), T(x >= low) * T(x <= high),
+                   x < low ? (low < high ? low : high) : (x > high ? high : x), T(x > low) * T(x < high),
                    -2, 2, {-1.5, -1.25}, {0.25, 0.25}, {1.75, 1.5})
 TENON_UNARY_KERNEL(NanToNum, nan_to_num, kInput, kKept, 3, (nan, none, 0.75, posinf, none, 1.5, neginf, none, 0.5),
                    x != x ? nan : (x > numeric_limits<T>::max() ? posinf : (x < -numeric_limits<T>::max() ? neginf : x)),

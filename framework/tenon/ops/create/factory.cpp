@@ -193,6 +193,9 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const T
 Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, const TensorOptions& options) {
   if (steps < 0) throw Error("number of steps must be non-negative");
   Tensor result = make({steps}, options);
+  if (!is_floating_point(result.scalar_type()) && (start.isFloatingPoint() || end.isFloatingPoint())) {
+    return linspace(start.toLong(), end.toLong(), steps, options);  // between whole numbers, as PyTorch does
+  }
   if (steps == 1) {
     fill(result, start);
   } else if (steps > 1) {

@@ -20,6 +20,10 @@ Tensor index_select(const Tensor& self, std::int64_t dim, const Tensor& index) {
   if (index.dim() > 1) throw IndexError("index_select(): Index is supposed to be a vector");
   const int rank = self.impl().rank();
   const int at = wrap_dim(dim, rank);
+  if (rank == 0 && index.numel() != 1) {
+    throw IndexError("index_select(): Index to scalar can have only 1 value, got " + std::to_string(index.numel()) +
+                     " value(s)");
+  }
   const Tensor places = index.to(kInt64).reshape({-1});
   const Dims whole = self.impl().sizes();
   Recording recording = record<1>("IndexSelectBackward0", {&self}, [whole, at](Backward& b) {

@@ -134,7 +134,10 @@ Unique unique_dim_consecutive(const Tensor& self, std::int64_t dim, bool return_
 
 Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts,
                           std::optional<std::int64_t> dim) {
-  if (dim) return unique_dim_consecutive(self, *dim, return_inverse, return_counts);
+  // As PyTorch: of rows, all three are given whether asked for or not; and a vector is rows where its dimension is -1.
+  if (dim && !(*dim == 0 && self.dim() == 1)) {
+    return unique_dim_consecutive(self, *dim, /*return_inverse=*/true, /*return_counts=*/true);
+  }
   auto [values, inverse, counts] = unique_dim_consecutive(self.reshape({-1}), 0, return_inverse, return_counts);
   return {values, return_inverse ? inverse.view(self.sizes()) : inverse, counts};
 }

@@ -1,4 +1,5 @@
 // Distances and divergences, out of other operators.
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/linalg/distance.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
@@ -24,8 +25,18 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, dou
   const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
   const Tensor x = a.to(dtype).expand(sizes);
   const Tensor y = b.to(dtype).expand(sizes);
-  const Tensor left = x.div(norm(x, 2, dim, true).clamp_min(eps));
-  const Tensor right = y.div(norm(y, 2, dim, true).clamp_min(eps));
+  // At least eps, but with the slope of the norm itself, as in PyTorch.
+  const auto length = [&](const Tensor& of) {
+    const Tensor norm_of = norm(of, 2, dim, true);
+    Tensor missing;
+    {
+      NoGradGuard no_grad;
+      missing = norm_of.clamp_min(eps).sub(norm_of);
+    }
+    return norm_of.add(missing);
+  };
+  const Tensor left = x.div(length(x));
+  const Tensor right = y.div(length(y));
   return left.mul(right).sum(OptionalIntArrayRef(dim));
 }
 

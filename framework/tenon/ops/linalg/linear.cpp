@@ -242,7 +242,7 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const st
   if (bias && bias->defined()) result = result.add(*bias);
   Dims sizes = a.impl().sizes();
   sizes[sizes.rank() - 1] = weight.size(0);
-  return result.view(sizes);
+  return as_owned(result.to(a.scalar_type()).view(sizes));
 }
 
 Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t> dim) {
@@ -260,7 +260,7 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t
     }
     if (at < 0) throw Error("no dimension of size 3 in input");
   }
-  if (sizes[at] != 3) {
+  if (self.size(at) != 3 || other.size(at) != 3) {
     throw Error("linalg.cross: inputs dimension " + std::to_string(at) + " must have length 3. Got " +
                 std::to_string(self.size(at)) + " and " + std::to_string(other.size(at)));
   }

@@ -12,6 +12,7 @@
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/softmax.h>
 #include <tenon/ops/support/draw.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -216,7 +217,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                : Tensor()};
     const Tensor y = fused(o, attributes_for(o.query, o.key, dropout_p, is_causal, factor));
     const Dims sizes = concat_sizes(leading, query.size(-2), value.size(-1));
-    return y.impl().sizes() == sizes ? y : y.reshape(sizes);
+    return y.impl().sizes() == sizes ? y : ops::as_owned(y.reshape(sizes));
   }
   if (dropout_p == 0) return composite(query, key, value, mask, is_causal, factor, {});
   const Dims sizes = concat_sizes(leading, query.size(-2), key.size(-2));

@@ -39,7 +39,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 }
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
-  return reduced("soft_margin_loss", log1p((-target * self).exp()), reduction);
+  return reduced("soft_margin_loss", log1p((-target.to(result_type(self, target)) * self).exp()), reduction);
 }
 
 Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,

@@ -3,6 +3,7 @@
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/pooling.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>
 
@@ -96,7 +97,7 @@ Windows windows_of(const char* op, int spatial, const Tensor& input, IntArrayRef
   return windows;
 }
 
-Tensor unbatched(Tensor tensor, bool batched) { return batched ? tensor : tensor.squeeze(0); }
+Tensor unbatched(Tensor tensor, bool batched) { return batched ? tensor : as_owned(tensor.squeeze(0)); }
 
 // --- maximum --------------------------------------------------------------------------------------------------------
 

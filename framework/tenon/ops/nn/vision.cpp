@@ -6,6 +6,7 @@
 #include <tenon/ops/nn/vision.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/concat.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -39,7 +40,8 @@ Tensor with_planes(const Tensor& input, const Tensor& planes, std::int64_t c, st
   sizes.push_back(c);
   sizes.push_back(h);
   sizes.push_back(w);
-  return planes.reshape(sizes);
+  const Tensor result = planes.reshape(sizes);
+  return as_owned(result.is_alias_of(input) ? result.clone() : result);  // a factor of 1 moves nothing
 }
 
 }  // namespace
@@ -103,7 +105,7 @@ Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_c
   sizes.push_back(theta.size(0));
   for (std::size_t d = 0; d < spatial; ++d) sizes.push_back(out[static_cast<int>(d)]);
   sizes.push_back(static_cast<std::int64_t>(spatial));
-  return tenon::matmul(base.unsqueeze(0), theta.transpose(1, 2)).view(sizes);
+  return as_owned(tenon::matmul(base.unsqueeze(0), theta.transpose(1, 2)).view(sizes));
 }
 
 namespace {
@@ -240,7 +242,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interp
   }
   Dims sizes{n, c};
   for (std::int64_t d = 1; d <= spatial; ++d) sizes.push_back(grid.size(d));
-  return sum.view(sizes);
+  return as_owned(sum.view(sizes));
 }
 
 }  // namespace tenon

@@ -33,6 +33,8 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(self.dim()), 1);
     sizes[1] = channels;
     slopes = weight.view(sizes);
+  } else if (weight.dim() > self.dim()) {
+    slopes = weight.view({});  // a number: the result has self's sizes
   }
   return where(self.gt(0), self, self.mul(slopes));
 }

@@ -66,7 +66,8 @@ Symbolic power(const Symbolic& a, const Symbolic& b) {
 #include <tenon/kernel/rows/unary.inl>
 
 Symbolic divide_floor(const Symbolic& a, const Symbolic& b) {
-  return b.is_number() ? floor_divide(a.tensor, Scalar(b.number)) : floor_divide(a.tensor, b.tensor);
+  if (b.is_number()) return floor_divide(a.tensor, Scalar(b.number));
+  return floor_divide(a.is_number() ? full_like(b.tensor, a.number) : a.tensor, b.tensor);
 }
 Symbolic softplus1(const Symbolic& x) { return softplus(x.tensor); }
 Symbolic polygamma(const Symbolic& n, const Symbolic& x) {

@@ -65,7 +65,7 @@ Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
                wrapped_scalar(other, ops::state_of(condition)));
 }
 std::vector<Tensor> where(const Tensor& condition) {
-  const Tensor places = condition.nonzero();
+  const Tensor places = (condition.dim() == 0 ? condition.reshape({1}) : condition).nonzero();
   std::vector<Tensor> columns;
   for (std::int64_t i = 0; i < places.size(1); ++i) columns.push_back(places.select(1, i));
   return columns;
@@ -157,7 +157,7 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
         "division "
         "of tensor1 and tensor2: convert one of them to a floating dtype");
   }
-  const Dtype dtype = result_type(self, a.numel() == 1 ? b : a);
+  const Dtype dtype = result_type(self, a, b);
   if (inplace && !can_cast(dtype, self.scalar_type())) {
     throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +
                 toString(self.scalar_type()) + " (in operator " + (divide ? "addcdiv_" : "addcmul_") + ")");

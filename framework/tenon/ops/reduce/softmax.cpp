@@ -64,6 +64,7 @@ Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype)
 }
 
 Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
+  if (!is_floating_point()) return to(ops::floating_default("logsumexp")).logsumexp(dim, keepdim);
   const std::uint32_t mask = dim_mask(dim, impl().rank());
   if (numel() == 0) return exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
   Tensor highest;

@@ -42,7 +42,7 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   Dims sizes;
   for (const Tensor& tensor : tensors) sizes = broadcast_sizes(sizes, tensor.impl().sizes());
   std::vector<Tensor> result;
-  for (const Tensor& tensor : tensors) result.push_back(tensor.expand(sizes));
+  for (const Tensor& tensor : tensors) result.push_back(tensor.impl().sizes() == sizes ? tensor : tensor.expand(sizes));
   return result;
 }
 

@@ -81,7 +81,10 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
       index = index.clamp(0, length - 1);
     } else if (mode == "circular") {
       if (left > length || right > length) throw Error("Padding value causes wrapping around more than once.");
-      index = index.remainder(length);
+      // Of what is cut off nothing comes back at the other end.
+      const std::int64_t first = std::max<std::int64_t>(-left, 0);
+      const std::int64_t kept = length - first - std::max<std::int64_t>(-right, 0);
+      if (kept > 0) index = index.sub(first).remainder(kept).add(first);
     } else if (mode == "reflect") {
       if (left >= length || right >= length) {
         throw Error("Padding size should be less than the corresponding input dimension, but got: padding (" +

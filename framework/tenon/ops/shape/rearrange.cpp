@@ -59,7 +59,7 @@ Tensor Tensor::rot90(std::int64_t k, IntArrayRef dims) const {
 Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
   if (dims.empty()) {
     if (shifts.size() != 1) throw Error("`shifts` must have one element when no dims are given");
-    return flatten().roll(shifts, {0}).view(sizes());
+    return ops::as_owned(flatten().roll(shifts, {0}).view(sizes()));
   }
   if (dims.size() != shifts.size()) {
     throw Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +

@@ -184,7 +184,22 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
     sizes[at] = size < 0 ? length : (length - size) / step + 1;
     strides[at] = step_by(strides[at], step);
   }
-  return as_strided(sizes, strides, self.offset());
+  bool repeats = false;  // elements share memory: as_strided() would share their gradient
+  for (int i = 0; i < self.rank(); ++i) repeats |= self.sizes()[i] > 1 && self.strides()[i] == 0;
+  if (!repeats || size < 1) return as_strided(sizes, strides, self.offset());
+  const Dims whole = self.sizes();
+  return ops::make_view(
+      "UnfoldBackward0", *this, sizes, strides, self.offset(), [whole, at, size, step](Backward& backward) {
+        const Tensor& gradient = backward.grad();
+        const std::int64_t reach = (gradient.size(at) - 1) * step + 1;
+        Tensor sum;
+        for (std::int64_t k = 0; k < size; ++k) {
+          const Tensor part = embedded(gradient.select(-1, k), whole,
+                                       [&](const Tensor& zeros) { return zeros.slice(at, k, k + reach, step); });
+          sum = sum.defined() ? sum + part : part;
+        }
+        backward.set(0, sum);
+      });
 }
 
 }  // namespace tenon

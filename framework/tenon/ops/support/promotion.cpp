@@ -103,6 +103,12 @@ Dtype result_type(const Tensor& a, const Tensor& b) {
   return verdict(weights);
 }
 
+Dtype result_type(const Tensor& a, const Tensor& b, const Tensor& c) {
+  Weights weights;
+  for (const Tensor* tensor : {&a, &b, &c}) weigh(weights, *tensor);
+  return verdict(weights);
+}
+
 Dtype result_type(const Tensor& a, const Scalar& b) {
   const Dtype dtype = a.scalar_type();
   if (is_floating_point(dtype) && !a.impl().is_wrapped_number()) return dtype;

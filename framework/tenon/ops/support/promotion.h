@@ -10,6 +10,7 @@ namespace tenon {
 /// The dtype of an operation on both (numbers and rank-0 tensors weigh less).
 TENON_API Dtype result_type(const Tensor& a, const Tensor& b);
 TENON_API Dtype result_type(const Tensor& a, const Scalar& b);
+Dtype result_type(const Tensor& a, const Tensor& b, const Tensor& c);
 /// Whether a result of dtype `from` may be written to a tensor of dtype `to`.
 TENON_API bool can_cast(Dtype from, Dtype to);
 }  // namespace tenon

@@ -1,0 +1,167 @@
+// Rules that were broken where random calls were compared with libtorch's (bench/tensor/differential).
+#include "../support/expect_error.h"
+#include "../support/expect_tensor.h"
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/all_ops.h>
+#include <tenon/tensor/literal.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tenon::test {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Tensor leaf(const std::vector<double>& values) { return tensor(values, TensorOptions(kFloat64)).requires_grad_(true); }
+
+Tensor slope_of(const Tensor& y, const Tensor& x) { return autograd::grad({y.sum()}, {x})[0]; }
+
+TEST(BesideLibtorch, OfCrossedBoundsTheHighOneCounts) {
+  expect_tensor(hardtanh(tensor({-1., 1., 3.}), 2, 0), {3}, kFloat32, {0, 0, 0});
+  expect_tensor(clamp(tensor({-1., 1., 3.}), 2, 0), {3}, kFloat32, {0, 0, 0});
+}
+
+TEST(BesideLibtorch, NaNStaysWhateverTheBounds) {
+  EXPECT_TRUE(hardtanh(tensor({std::nan("")}), 2, 0).isnan().item().toBool());
+}
+
+TEST(BesideLibtorch, AtABoundAClampHasNoSlope) {
+  const Tensor x = leaf({0, 1, 2, 3});
+  expect_tensor(slope_of(clamp(x, 1, 2), x), {4}, kFloat64, {0, 0, 0, 0});
+  expect_tensor(slope_of(clamp_min(x, 1), x), {4}, kFloat64, {0, 0, 1, 1});
+  expect_tensor(slope_of(clamp_max(x, 2), x), {4}, kFloat64, {1, 1, 0, 0});
+}
+
+TEST(BesideLibtorch, APositionWithoutDimensionsIsThatOfAVector) {
+  const std::vector<Tensor> found = where(tensor(5.0));
+  ASSERT_EQ(found.size(), 1U);
+  expect_tensor(found[0], {1}, kInt64, {0});
+  EXPECT_EQ(where(tensor(0.0))[0].numel(), 0);
+}
+
+TEST(BesideLibtorch, RunsAlongADimensionCountAndPointWhetherAskedToOrNot) {
+  const auto [values, inverse, counts] = unique_consecutive(tensor({{1, 1}, {1, 1}, {2, 1}}), false, false, 0);
+  expect_tensor(values, {2, 2}, kInt64, {1, 1, 2, 1});
+  expect_tensor(inverse, {3}, kInt64, {0, 0, 1});
+  expect_tensor(counts, {2}, kInt64, {2, 1});
+  EXPECT_EQ(std::get<1>(unique_consecutive(tensor({1, 1}), false, false, 0)).numel(), 0) << "a vector is no rows";
+}
+
+TEST(BesideLibtorch, LogSumExpOfIntegersIsComputedAsFloating) {
+  const Tensor lowest = tensor({-128, -128}).to(kInt8);
+  expect_tensor(lowest.logsumexp({0}), {}, kFloat32, {-128 + std::log(2.0)});
+  expect_tensor(tensor({true, true}).logsumexp({0}), {}, kFloat32, {1 + std::log(2.0)});
+}
+
+TEST(BesideLibtorch, ANumberModuloATensorHasAGradient) {
+  const Tensor x = leaf({2, -3});
+  expect_tensor(slope_of(7 % x, x), {2}, kFloat64, {-3, 3});  // -floor(7 / x)
+}
+
+TEST(BesideLibtorch, PolygammaOfEvenOrderIsMinusInfinityAtItsPoles) {
+  expect_tensor(polygamma(2, tensor({0., -1.})), {2}, kFloat32, {-kInf, -kInf});
+  expect_tensor(polygamma(1, tensor({0., -1.})), {2}, kFloat32, {kInf, kInf});
+}
+
+TEST(BesideLibtorch, ALossOfNoSamplesWithPlacesIsNaN) {
+  expect_tensor(nll_loss_nd(zeros({0, 3, 2}), zeros({0, 2}, TensorOptions(kInt64))), {}, kFloat32, {std::nan("")});
+}
+
+TEST(BesideLibtorch, ACrossProductAsksBothForThree) {
+  expect_error([] { cross(ones({3, 3}), ones({1, 3}), 0); }, "must have length 3. Got 3 and 1");
+}
+
+TEST(BesideLibtorch, ThreeOperandsArePromotedTogether) {
+  const Tensor number = tensor(2.0), wide = tensor(3.0, TensorOptions(kFloat64));
+  EXPECT_EQ(addcdiv(number, wide, number).scalar_type(), kFloat64);
+  EXPECT_EQ(addcmul(tensor(1), tensor({2.0}).to(kBFloat16), tensor(3)).scalar_type(), kBFloat16);
+}
+
+TEST(BesideLibtorch, AFactorOfOneShufflesNothingAndCopies) {
+  const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});
+  for (const Tensor& y : {pixel_shuffle(x, 1), pixel_unshuffle(x, 1)}) {
+    EXPECT_TRUE(y.equal(x));
+    EXPECT_FALSE(y.is_alias_of(x));
+  }
+}
+
+TEST(BesideLibtorch, WhatIsMadeOfTemporariesIsNoView) {
+  const Tensor picture = rand({2, 4, 4}), batch = rand({1, 4, 2, 2});
+  const Tensor grid = zeros({1, 3, 3, 2}), theta = rand({1, 2, 3});
+  EXPECT_FALSE(max_pool2d(picture, 2).is_view());
+  EXPECT_FALSE(avg_pool2d(picture, 2).is_view());
+  EXPECT_FALSE(adaptive_avg_pool2d(picture, 2).is_view());
+  EXPECT_FALSE(im2col(picture, 2, 1, 0, 1).is_view());
+  EXPECT_FALSE(pixel_shuffle(batch, 2).is_view());
+  EXPECT_FALSE(grid_sampler(batch, grid, 0, 0, false).is_view());
+  EXPECT_FALSE(affine_grid_generator(theta, {1, 1, 2, 2}, false).is_view());
+  EXPECT_FALSE(bilinear(rand({3}), rand({4}), rand({2, 3, 4})).is_view());
+  EXPECT_FALSE(picture.roll(1).is_view());
+  EXPECT_FALSE(scaled_dot_product_attention(rand({2, 4}), rand({2, 4}), rand({2, 4})).is_view());
+  Tensor made;
+  {
+    const NoGradGuard no_grad;
+    made = pixel_shuffle(batch, 2);
+  }
+  made.mul_(leaf({1}).to(kFloat32));  // a view made without gradients would refuse it
+}
+
+TEST(BesideLibtorch, OfOneSizeTensorsAreBroadcastToThemselves) {
+  const Tensor x = rand({2}), number = tensor(1.0);
+  const std::vector<Tensor> all = broadcast_tensors({x, number});
+  EXPECT_TRUE(all[0].is_same(x));
+  EXPECT_TRUE(all[1].is_view());
+}
+
+TEST(BesideLibtorch, WindowsOverRepeatedElementsHandTheirGradientToEach) {
+  const Tensor x = tensor({2.0}, TensorOptions(kFloat64)).expand({4}).detach().requires_grad_(true);
+  const Tensor y = x.unfold(0, 2, 1);
+  const Tensor weights = tensor({{1., 2.}, {3., 4.}, {5., 6.}}, TensorOptions(kFloat64));
+  expect_tensor(slope_of(y * weights, x), {4}, kFloat64, {1, 5, 9, 6});
+}
+
+TEST(BesideLibtorch, ASlopeOfOneElementLeavesANumberWithoutDimensions) {
+  expect_tensor(prelu(tensor(-2.0), tensor({0.5})), {}, kFloat32, {-1});
+}
+
+TEST(BesideLibtorch, ANumberIsSelectedByOneIndexOnly) {
+  for (const std::int64_t count : {0, 2}) {
+    EXPECT_THROW(index_select(tensor(1.0), 0, zeros({count}, TensorOptions(kInt64))), IndexError) << count;
+  }
+  expect_tensor(index_select(tensor(3.0), 0, tensor({0})), {}, kFloat32, {3});
+}
+
+TEST(BesideLibtorch, AFlooredLengthKeepsTheSlopeOfTheNorm) {
+  const Tensor x = leaf({0.03, 0.04}), y = tensor({1., 0.}, TensorOptions(kFloat64));
+  const Tensor similar = cosine_similarity(x, y, 0, 0.5);  // the norm 0.05 counts as 0.5
+  expect_tensor(similar, {}, kFloat64, {0.06});
+  // 1 / 0.5 less the slope of the length, x / |x|, times x.y / 0.25
+  expect_tensor(slope_of(similar, x), {2}, kFloat64, {2 - 0.12 * 0.6, -0.12 * 0.8});
+}
+
+TEST(BesideLibtorch, BytesAsTargetsAreNegatedAsNumbers) {
+  expect_tensor(soft_margin_loss(tensor({1.0, 0.0}), tensor({1, 1}).to(kUInt8), 0), {2}, kFloat32,
+                {std::log1p(std::exp(-1.0)), std::log(2.0)});
+}
+
+TEST(BesideLibtorch, WholeStepsLieBetweenWholeEnds) {
+  expect_tensor(linspace(-1.5, 0.5, 5, TensorOptions(kInt64)), {5}, kInt64, {-1, 0, 0, 0, 0});
+}
+
+TEST(BesideLibtorch, WhatACircularPaddingCutsOffDoesNotComeBack) {
+  const Tensor x = tensor({1., 2., 3.}).reshape({1, 1, 3});
+  expect_tensor(pad(x, {-1, 1}, "circular"), {1, 1, 3}, kFloat32, {2, 3, 2});
+  expect_tensor(pad(x, {1, -1}, "circular"), {1, 1, 3}, kFloat32, {2, 1, 2});
+}
+
+TEST(BesideLibtorch, ABilinearFormOfIntegersKeepsTheirDtype) {
+  const Tensor a = tensor({1, 2}).to(kInt16);
+  EXPECT_EQ(bilinear(a, a, ones({3, 2, 2}).to(kInt16)).scalar_type(), kInt16);
+}
+
+}  // namespace
+}  // namespace tenon::test
