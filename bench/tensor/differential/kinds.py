@@ -1,0 +1,376 @@
+"""What the arguments of a row are like: makes the words of one random call.
+
+A row of the program says of each argument of which kind it is (`differential --list`). Kinds know of one another through
+`Call`: an index lies within the dimension that was drawn, a source has the sizes of the index before it.
+"""
+import random
+import re
+
+FLOATING = ["f32", "f64", "f16", "bf16"]
+INTEGER = ["i64", "i32", "i16", "i8", "u8"]
+DTYPES = FLOATING + INTEGER + ["bool"]
+LAYOUTS = "ccccctttsssoel"
+NUMBERS = ["Si0", "Si1", "Si2", "Si3", "Si-1", "Si-2", "Sr0.5", "Sr-1.5", "Sr2.0", "Sr0.0", "Sr1.0", "Sr0.25", "Sr3.7"]
+WILD_NUMBERS = ["Srinf", "Srnan", "Sr-inf", "Si300", "Si-300", "Sb1", "Sb0", "Sr1e30", "Si2147483648"]
+
+
+def sized(sizes):
+    return "x".join(map(str, sizes)) if sizes else "-"
+
+
+def listed(numbers):
+    return "L" + ",".join(map(str, numbers))
+
+
+class Call:
+    """One call being drawn: its random numbers, and what its first tensor is like."""
+
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        r = self.r
+        self.wild = r.random() < 0.12  # now and then an argument that does not fit
+        self.order = r.choice((0, 0, 1, 1, 2))
+        self.guard = r.choice(("-",) * 10 + ("nograd", "inference"))
+        self.dtype = r.choice(("f32",) * 4 + ("f64",) * 4 + tuple(DTYPES))
+        if self.order:
+            self.dtype = r.choice(("f64", "f64", "f32")) if r.random() < 0.9 else r.choice(FLOATING)
+        self.values = r.choice("nnnnnpuidew" if self.order == 0 else "nnnnpuidw")
+        self.sizes = self.random_sizes()
+        self.dim = None
+        self.index_sizes = []
+        self.tensors = 0
+
+    def random_sizes(self, least=0, most=4):
+        r = self.r
+        rank = r.choice([k for k in (0, 1, 1, 2, 2, 2, 3, 3, 4) if least <= k <= most] or [least])
+        return [r.choice((1, 2, 2, 3, 3, 4, 5)) if r.random() > 0.04 else 0 for _ in range(rank)]
+
+    def oddly(self, chance=0.3):
+        return self.wild and self.r.random() < chance
+
+    def tensor(self, sizes, dtype=None, values=None, grad=None, layout=None):
+        r = self.r
+        dtype = dtype or (r.choice(DTYPES) if self.oddly() else self.dtype)
+        values = values or self.values
+        layout = layout or r.choice(LAYOUTS)
+        word = f"T:{dtype}:{sized(sizes)}:{layout}:{values}:{r.randrange(1 << 30)}"
+        if grad is None:
+            grad = self.order > 0 and r.random() < 0.8
+        if grad and dtype in FLOATING:
+            word += ":g"
+        self.tensors += 1
+        return word
+
+    def index(self, sizes, bound, dtype="i64"):
+        kind = ("X" if self.r.random() < 0.2 else "x") + str(max(bound + (1 if self.oddly(0.2) else 0), 0))
+        if self.oddly(0.2):
+            dtype = self.r.choice(DTYPES)
+        return self.tensor(sizes, dtype, kind, grad=False)
+
+    def a_dim(self, rank=None):
+        rank = len(self.sizes) if rank is None else rank
+        if self.oddly(0.2):
+            return self.r.choice((rank, -rank - 1, rank + 3))
+        return self.r.randrange(-rank, rank) if rank else self.r.choice((0, -1))
+
+    def along(self):
+        """The dimension that the call is about, drawn once."""
+        if self.dim is None:
+            self.dim = self.a_dim()
+        return self.dim
+
+    def length(self):
+        rank, dim = len(self.sizes), self.along()
+        return self.sizes[dim] if -rank <= dim < rank else 1
+
+    def other_dtype(self):
+        r = self.r
+        return self.dtype if r.random() < 0.7 else r.choice(DTYPES if self.order == 0 else FLOATING)
+
+    def broadcast(self):
+        r = self.r
+        sizes = [1 if r.random() < 0.2 else s for s in self.sizes]
+        if r.random() < 0.2:
+            sizes = sizes[r.randrange(len(sizes) + 1):]
+        elif r.random() < 0.1:
+            sizes = [r.choice((1, 2))] + sizes
+        if self.oddly(0.2) and sizes:
+            sizes[r.randrange(len(sizes))] += 1
+        return sizes
+
+    def number(self):
+        r = self.r
+        return r.choice(WILD_NUMBERS) if self.oddly() else r.choice(NUMBERS)
+
+    def chance(self, p):
+        return self.r.random() < p
+
+
+# --- kinds by name; each takes the call and gives a word ---
+
+def x(c):
+    return c.tensor(c.sizes)
+
+
+def y(c):
+    if c.tensors and c.chance(0.06):
+        return c.r.choice(("A0", "V0:t", "V0:s", "V0:n", "V0:e"))
+    return c.tensor(c.broadcast(), c.other_dtype())
+
+
+def e(c):
+    sizes = list(c.sizes)
+    if c.oddly(0.2) and sizes:
+        sizes[0] += 1
+    return c.tensor(sizes, c.dtype if c.chance(0.9) else c.other_dtype())
+
+
+def m(c):
+    return c.tensor(c.broadcast(), "bool" if not c.oddly(0.2) else c.r.choice(DTYPES), "n", grad=False)
+
+
+def out(c):
+    r = c.r
+    sizes = r.choice(([0], list(c.sizes), [0], c.random_sizes()))
+    return c.tensor(sizes, c.dtype if c.chance(0.7) else r.choice(DTYPES), "n", grad=c.oddly(0.1))
+
+
+def outi(c):
+    return c.tensor(c.r.choice(([0], list(c.sizes))), "i64" if not c.oddly() else c.r.choice(DTYPES), "n", grad=False)
+
+
+def outb(c):
+    return c.tensor(c.r.choice(([0], list(c.sizes))), c.r.choice(("bool", "bool", "u8", c.dtype)), "n", grad=False)
+
+
+def fixed_rank(rank):
+    def kind(c):
+        c.sizes = c.random_sizes(rank, rank) if not c.oddly(0.15) else c.random_sizes()
+        return c.tensor(c.sizes)
+    return kind
+
+
+def dims(c):
+    rank = len(c.sizes)
+    n = c.r.randrange(0, rank + 1) if rank else c.r.choice((0, 0, 1))
+    chosen = c.r.sample(range(rank), n) if rank else [0] * n
+    return listed([d - rank if c.chance(0.3) and rank else d for d in chosen] + ([7] if c.oddly(0.1) else []))
+
+
+def reshaped(c):
+    n = 1
+    for s in c.sizes:
+        n *= s
+    r = c.r
+    if n == 0:
+        return listed(r.choice(([0], [0, 2], list(c.sizes))))
+    sizes = []
+    while n > 1 and len(sizes) < 3:
+        f = r.choice([d for d in range(1, n + 1) if n % d == 0])
+        sizes.append(f)
+        n //= f
+    sizes.append(n)
+    if c.chance(0.3):
+        sizes[r.randrange(len(sizes))] = -1
+    if c.oddly(0.3):
+        sizes.append(2)
+    return listed(sizes)
+
+
+def expand(c):
+    sizes = [c.r.choice((2, 3)) if s == 1 and c.chance(0.7) else (-1 if c.chance(0.2) else s) for s in c.sizes]
+    if c.chance(0.3):
+        sizes = [c.r.choice((1, 2, 0))] + sizes
+    return listed(sizes)
+
+
+def permutation(c):
+    order = list(range(len(c.sizes)))
+    c.r.shuffle(order)
+    return listed([d - len(order) if c.chance(0.3) else d for d in order])
+
+
+def v(c):
+    n = c.r.choice((0, 1, 2, 3, 4))
+    c.index_sizes = [n] if not c.chance(0.05) else []
+    return c.index(c.index_sizes, c.length(), c.r.choice(("i64", "i64", "i32")))
+
+
+def i(c):
+    rank, dim = len(c.sizes), c.along()
+    at = dim % rank if rank else 0
+    c.index_sizes = [c.r.choice((1, 2, 3)) if d == at else c.r.randrange(0 if s == 0 or c.chance(0.1) else 1, s + 1)
+                     for d, s in enumerate(c.sizes)]
+    if c.chance(0.03):
+        c.index_sizes = [0] * rank if rank else [0]
+    kind = "x" + str(c.length() + (1 if c.oddly(0.1) else 0))
+    return c.tensor(c.index_sizes, "i64" if not c.oddly(0.2) else c.r.choice(INTEGER), kind, grad=False)
+
+
+def source(c):
+    sizes = [s + (1 if c.chance(0.1) else 0) for s in c.index_sizes]
+    return c.tensor(sizes, c.dtype if not c.oddly(0.2) else c.other_dtype())
+
+
+def rows(c):
+    sizes = list(c.sizes)
+    rank = len(sizes)
+    if rank and -rank <= c.along() < rank:
+        sizes[c.along()] = c.index_sizes[0] if c.index_sizes else 1
+    return c.tensor(sizes, c.dtype if not c.oddly(0.2) else c.other_dtype())
+
+
+def flatindex(c):
+    n = 1
+    for s in c.sizes:
+        n *= s
+    c.index_sizes = c.random_sizes(0, 2)
+    return c.index(c.index_sizes, n)
+
+
+def indices(c):
+    words, length = [], c.r.choice((0, 1, 2, 3))
+    c.index_sizes = [length]
+    for size in c.sizes[:c.r.randrange(0, 3)]:
+        kind = c.r.random()
+        if kind < 0.2:
+            words.append("N")
+        elif kind < 0.35:
+            words.append(c.tensor([size], "bool", "n", grad=False))
+        else:
+            words.append(c.index(c.r.choice(([length], [length], [1], [])), size))
+    if c.chance(0.05):
+        words = [c.tensor(c.sizes, "bool", "n", grad=False)]
+    return "[" + ";".join(words) + "]"
+
+
+def valuefor(c):
+    return c.tensor(c.r.choice(([], [], [1], c.index_sizes)), c.dtype if not c.oddly(0.2) else c.other_dtype())
+
+
+def tensor_list(make):
+    def kind(c):
+        return "[" + ";".join(make(c)) + "]"
+    return kind
+
+
+def joined(c):
+    rank = len(c.sizes)
+    dim = c.dim = c.a_dim() if c.dim is None else c.dim
+    words = []
+    for _ in range(c.r.choice((1, 2, 2, 3)) if not c.oddly(0.1) else 0):
+        sizes = list(c.sizes)
+        if rank and -rank <= dim < rank and c.chance(0.6):
+            sizes[dim] = c.r.randrange(0, 4)
+        if c.chance(0.05):
+            sizes = [0]
+        words.append(c.tensor(sizes, c.dtype if c.chance(0.85) else c.other_dtype()))
+    return words
+
+
+def same(c):
+    return [c.tensor(c.sizes, c.dtype if c.chance(0.85) else c.other_dtype()) for _ in range(c.r.choice((1, 2, 3)))]
+
+
+def like(c):
+    return [c.tensor(c.broadcast(), c.other_dtype()) for _ in range(c.r.choice((1, 2, 3)))]
+
+
+def vectors(c):
+    c.dtype_ = c.dtype
+    return [c.tensor([c.r.choice((0, 1, 2, 3))] if not c.chance(0.1) else [], c.dtype) for _ in range(c.r.choice((1, 2, 3)))]
+
+
+def vector(c):
+    return c.tensor([c.r.choice((0, 1, 2, 3, 4))])
+
+
+def parts(c):
+    left, sizes = c.length(), []
+    while left > 0:
+        n = c.r.randrange(0, left + 1)
+        sizes.append(n)
+        left -= n
+    if c.oddly(0.3):
+        sizes.append(1)
+    return listed(sizes)
+
+
+def q(c):
+    return c.tensor(c.r.choice(([], [1], [3])), c.dtype, "u", grad=False)
+
+
+def chosen(text, c):
+    low, high = text.split("..")
+    return c.r.randrange(int(low), int(high) + 1)
+
+
+PLAIN = {
+    "x": x, "y": y, "e": e, "m": m, "out": out, "outi": outi, "outb": outb, "dims": dims, "sizes": reshaped,
+    "expand": expand, "permutation": permutation, "v": v, "i": i, "source": source, "rows": rows, "flatindex": flatindex,
+    "indices": indices, "valuefor": valuefor, "joined": tensor_list(joined), "same": tensor_list(same),
+    "like": tensor_list(like), "vectors": tensor_list(vectors), "vector": vector, "parts": parts, "q": q,
+    "x1": lambda c: c.tensor(c.r.choice(([], [1], [1, 1], [2]))), "x2": fixed_rank(2), "x3": fixed_rank(3),
+    "x4": fixed_rank(4), "x5": fixed_rank(5), "matrix": fixed_rank(2),
+    "plain": lambda c: c.tensor(c.sizes, layout="c"),
+    "unit": lambda c: c.tensor(c.sizes, values="u"), "unitlike": lambda c: c.tensor(c.sizes, values="u"),
+    "n0": lambda c: c.tensor([] if not c.oddly(0.2) else [1], c.other_dtype()),
+    "s": lambda c: c.number(), "b": lambda c: c.r.choice(("B0", "B1")),
+    "dim": lambda c: f"I{c.along() if c.dim is None else c.a_dim()}", "dim0": lambda c: f"I{c.along()}",
+    "dtype": lambda c: "D" + c.r.choice(DTYPES),
+    "sizes2": lambda c: listed(c.r.choice(([], [0], [2], [3, 2], [1, 2], [2, 1, 2]))),
+    "sizes1": lambda c: listed(c.sizes[c.r.randrange(len(c.sizes) + 1):] or [2]),
+    "strides2": lambda c: listed(c.r.choice(([], [1], [2], [1, 1], [2, 1], [0, 1], [1, 2, 1]))),
+    "factor": lambda c: listed(c.r.choice(([c.length()], [1, -1], [2, -1], [-1]))),
+    "cuts": lambda c: listed(sorted(c.r.randrange(-2, 5) for _ in range(c.r.randrange(0, 3)))),
+    "shifts": lambda c: listed([c.r.randrange(-3, 4) for _ in range(c.r.randrange(0, 3))]),
+    "repeats": lambda c: listed([c.r.choice((0, 1, 2, 3)) for _ in range(len(c.sizes) + c.r.choice((0, 0, 1, -1)))]
+                                if c.sizes else [2]),
+    "repeatvector": lambda c: c.tensor(c.r.choice(([c.length()], [1])), "i64", "x3", grad=False),
+    "pad": lambda c: listed([c.r.choice((0, 1, 1, 2, -1)) for _ in range(2 * c.r.randrange(0, max(len(c.sizes), 1) + 1))]),
+    "prelu": lambda c: c.tensor(c.r.choice(([], [1], [c.sizes[1] if len(c.sizes) > 1 else 1]))),
+    "count": lambda c: _counted(c), "likecount": lambda c: c.tensor(c.index_sizes, c.r.choice(("f32", "f64", "i64"))),
+    "index": lambda c: c.index(c.random_sizes(0, 2), c.sizes[0] if c.sizes else 3),
+    "index0": lambda c: c.index(c.random_sizes(0, 2), 5),
+    "vector3": lambda c: c.tensor([3], c.dtype), "vector9": lambda c: c.tensor([9], c.dtype),
+    "likeindex": lambda c: c.tensor(c.index_sizes, c.dtype),
+    "increasing": lambda c: c.tensor([c.r.choice((0, 1, 3, 4))], c.other_dtype(), "a", grad=False, layout="c"),
+}
+
+
+def _counted(c):
+    c.index_sizes = [c.r.choice((0, 1, 3, 6))]
+    return c.tensor(c.index_sizes, c.r.choice(INTEGER), "x6", grad=False)
+
+
+def words_of(c, kind):
+    """The words of one argument, or of several for a kind of the name @…."""
+    from shapes import SHAPES
+    if kind.startswith("@"):
+        return SHAPES[kind[1:]](c)
+    inner = re.fullmatch(r"(\w+)\((.*)\)", kind)
+    if inner is None:
+        return [PLAIN[kind](c)]
+    name, text = inner.groups()
+    if name == "opt":
+        return ["N"] if c.chance(0.4) else words_of(c, text)
+    if name == "int":
+        return [f"I{chosen(text, c)}"]
+    if name == "real":
+        return ["R" + c.r.choice(text.split("|"))]
+    if name == "text":
+        return ["Q" + c.r.choice(text.split("|"))]
+    raise SystemExit(f"unknown kind '{kind}' of an argument")
+
+
+IN_PLACE = re.compile(r"^Tensor\..*_(\.|$)|^operator.=")
+SPLIT = re.compile(r"\S+")
+
+
+def line_of(name, arguments, seed):
+    """One random call of a row, as the program reads it."""
+    c = Call(seed)
+    if "_out" in name and not c.oddly(0.1):
+        c.order = 0
+    words = [word for kind in SPLIT.findall(arguments) for word in words_of(c, kind)]
+    return f"{name} {c.order}{'w' if IN_PLACE.match(name) else '-'}{c.guard} {' '.join(words)}"

@@ -1,0 +1,115 @@
+// Calls functions of tensors as the lines of its input say and writes what came of each: built once against Tenon and
+// once against libtorch, whose outcomes differential.py compares. `--list` prints every row with its arguments.
+#include "table.h"
+
+#include <iostream>
+#include <map>
+#include <sstream>
+
+namespace differential {
+
+std::vector<Row>& table() {
+  static std::vector<Row> rows;
+  return rows;
+}
+
+namespace {
+
+/// "order,guard,in_place": gradients up to this order; "-", "nograd" or "inference"; whether argument 0 is written to.
+struct Flags {
+  int order = 0;
+  std::string guard = "-";
+  bool in_place = false;
+};
+
+Tensor weighted_sum(const std::vector<Tensor>& tensors, std::uint64_t seed) {
+  Tensor sum;
+  for (const auto& tensor : tensors) {
+    if (!tensor.defined() || !tensor.requires_grad()) continue;
+    const auto part = (tensor * weights(tensor, ++seed)).sum().to(torch::kFloat64);
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+std::vector<Tensor> gradients(const Tensor& sum, const std::vector<Tensor>& leaves, bool create_graph) {
+  return torch::autograd::grad({sum}, leaves, {}, /*retain_graph=*/true, create_graph, /*allow_unused=*/true);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string outcome(const Row& row, Arguments& arguments, const Flags& flags) {
+  std::string line = "ok";
+  std::string stage = "call";
+  try {
+    std::optional<torch::NoGradGuard> no_grad;
+    std::optional<torch::InferenceMode> inference;
+    if (flags.guard == "nograd") no_grad.emplace();
+    if (flags.guard == "inference") inference.emplace();
+    arguments.copies_leaves = flags.in_place && flags.guard == "-";
+    auto values = row.call(arguments);
+    if (flags.in_place) {
+      for (const auto& tensor : arguments.given) values.push_back({tensor, ""});
+    }
+    for (const auto& value : values) line += " " + written(value);
+    if (flags.order > 0 && !arguments.leaves.empty()) {
+      stage = "gradient";
+      std::vector<Tensor> outputs;
+      for (const auto& value : values) outputs.push_back(value.tensor);
+      const auto sum = weighted_sum(outputs, 11);
+      if (sum.defined()) {
+        const auto first = gradients(sum, arguments.leaves, flags.order > 1);
+        for (const auto& gradient : first) line += " g=" + written(gradient.defined() ? gradient.detach() : gradient);
+        const auto second_sum = flags.order > 1 ? weighted_sum(first, 23) : Tensor();
+        if (second_sum.defined()) {
+          stage = "second gradient";
+          for (const auto& gradient : gradients(second_sum, arguments.leaves, false)) {
+            line += " h=" + written(gradient.defined() ? gradient.detach() : gradient);
+          }
+        }
+      }
+    }
+  } catch (const BadCall& error) {
+    return std::string("bad ") + first_line(error.what());
+  } catch (const std::exception& error) {
+    return line + " error:" + stage + " " + first_line(error.what());
+  }
+  return line;
+}
+
+}  // namespace
+}  // namespace differential
+
+int main(int count, char** words) {
+  using namespace differential;
+  add_pointwise();
+  add_reductions();
+  add_shapes();
+  add_linalg();
+  add_indexing();
+  add_nn();
+  add_modules();
+  add_creation();
+  if (count > 1 && std::string_view(words[1]) == "--list") {
+    for (const auto& row : table()) std::cout << row.name << '\t' << row.arguments << '\n';
+    return 0;
+  }
+  torch::set_num_threads(1);
+  std::map<std::string, const Row*> by_name;
+  for (const auto& row : table()) by_name[row.name] = &row;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream in(line);
+    std::string name, flag_word;
+    in >> name >> flag_word;
+    Flags flags;
+    flags.order = flag_word.at(0) - '0';
+    flags.in_place = flag_word.at(1) == 'w';
+    flags.guard = flag_word.substr(2);
+    std::vector<std::string> arguments;
+    for (std::string word; in >> word;) arguments.push_back(word);
+    const auto row = by_name.find(name);
+    Arguments read(std::move(arguments));
+    std::cout << (row == by_name.end() ? "bad unknown row" : outcome(*row->second, read, flags)) << std::endl;
+  }
+  return 0;
+}
