@@ -261,13 +261,13 @@ std::vector<Tensor> after_training(const std::string& name, bool captured) {
   return all;
 }
 
-class CudaGraphOfModel : public testing::TestWithParam<std::tuple<const char*, const char*>> {
+class CudaGraphOfModel : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   OpenDevice device_{std::get<1>(GetParam())};
 };
 
 TEST_P(CudaGraphOfModel, EqualsTheStepsBitByBit) {
-  const std::string name = std::get<0>(GetParam());
+  const std::string& name = std::get<0>(GetParam());
   const std::vector<Tensor> eager = after_training(name, false), graph = after_training(name, true);
   ASSERT_EQ(eager.size(), graph.size());
   for (std::size_t i = 0; i < eager.size(); ++i)
@@ -275,11 +275,10 @@ TEST_P(CudaGraphOfModel, EqualsTheStepsBitByBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaGraphOfModel,
-                         testing::Combine(testing::Values("mlp", "resnet8", "gpt"),
-                                          testing::Values("caching", "expandable", "driver_async")),
-                         [](const auto& one) {
-                           return std::string(std::get<0>(one.param)) + "_" + std::get<1>(one.param);
-                         });
+                         testing::Combine(testing::ValuesIn(std::vector<std::string>{"mlp", "resnet8", "gpt"}),
+                                          testing::ValuesIn(std::vector<std::string>{"caching", "expandable",
+                                                                                     "driver_async"})),
+                         [](const auto& one) { return std::get<0>(one.param) + "_" + std::get<1>(one.param); });
 
 TEST(CudaGraphs, NeedPrivatePools) {
   shutdown();
