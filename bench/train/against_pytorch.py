@@ -30,6 +30,14 @@ COURSES = {
     "resnet18": (32, 5, ["model.name=resnet18", "model.image_size=64"]),
     "gpt": (16, 5, ["model.name=gpt", "data.name=text", "model.hidden=384", "model.layers=6", "model.heads=6",
                     "model.context=128"]),
+    # GPT-2 small: 124 million parameters, all of it in bfloat16. For devices other than the cpu.
+    "gpt124m": (8, 5, ["model.name=gpt", "data.name=text", "model.hidden=768", "model.layers=12", "model.heads=12",
+                       "model.context=1024", "model.vocabulary=50257", "train.precision=bfloat16"]),
+}
+GPTS = {
+    # name: (width, layers, heads, context, vocabulary), the last 0 for that of the text
+    "gpt": (384, 6, 6, 128, 0),
+    "gpt124m": (768, 12, 12, 1024, 50257),
 }
 
 
@@ -46,7 +54,7 @@ def child(command, **options):
 def steps_of(name, device):
     """A device's first steps load libraries and compile kernels: more of them follow there."""
     steps = COURSES[name][1]
-    return steps if device == "cpu" else max(steps, 50)
+    return steps if device == "cpu" else max(steps, 20 if name == "gpt124m" else 50)
 
 
 def settings_of(name, device="cpu", pictures=None, text=None):
@@ -59,7 +67,7 @@ def settings_of(name, device="cpu", pictures=None, text=None):
         settings.append(f'device.name="{device}"')
     if device == "cuda":
         settings.append("device.cuda.cudnn_deterministic=false")  # as PyTorch's default
-    path = text if name == "gpt" else pictures
+    path = text if name in GPTS else pictures
     return settings + ([f'data.path="{path}"'] if path else [])
 
 
@@ -72,7 +80,8 @@ def run_tenon(program, name, settings):
         result = json.load(open(pathlib.Path(folder) / "out" / "result.json"))
     # Between steps there are parameters, two moments, and the data set, which is not part of the comparison.
     parameters = result["result"]["parameters"]
-    data_set = result["timeline"][-1]["requested_bytes"] - 3 * 4 * parameters
+    element = 2 if "train.precision=bfloat16" in settings else 4
+    data_set = result["timeline"][-1]["requested_bytes"] - 3 * element * parameters
     return {"step_ms": result["result"]["step_ms"]["p50"], "parameters": parameters, "resident_bytes": resident,
             "peak_bytes": result["memory"]["peak_requested_bytes"] - data_set}
 
@@ -87,10 +96,11 @@ def train_in_pytorch(name, profile, device, text):
     torch.set_num_threads(THREADS)
     torch.manual_seed(47)
     batch, steps = COURSES[name][0], steps_of(name, device)
-    if name == "gpt":
+    if name in GPTS:
+        width, layers, heads, context, room = GPTS[name]
         training, _, vocabulary = common.read_text(text or "/usr/share/common-licenses")
-        model = common.Gpt(vocabulary, 128, 384, 6, 6)
-        windows = training[: len(training) // 128 * 128].view(-1, 128)
+        model = common.Gpt(room or vocabulary, context, width, layers, heads)
+        windows = training[: len(training) // context * context].view(-1, context)
 
         def example():
             x = windows[torch.randint(len(windows) - 1, (batch,))]
@@ -106,12 +116,14 @@ def train_in_pytorch(name, profile, device, text):
             x = pictures.index_select(0, which).float().mul_(1 / 90.0).sub_(0.81)
             return (x.index_select(2, rows).index_select(3, rows) if side != 28 else x), labels.index_select(0, which)
     model.to(device)
+    if "train.precision=bfloat16" in COURSES[name][2]:
+        model.to(torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
 
     def step():
         x, y = (part.to(device) for part in example())
         logits = model(x)
-        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if name == "gpt" else F.cross_entropy(logits, y)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if name in GPTS else F.cross_entropy(logits, y)
         del logits
         loss.backward()
         optimizer.step()
@@ -188,7 +200,7 @@ def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--models", default=",".join(COURSES))
+    parser.add_argument("--models", default="mlp,lenet,resnet18,gpt", help=", ".join(COURSES))
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--pictures")
     parser.add_argument("--text")

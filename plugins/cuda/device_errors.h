@@ -2,7 +2,7 @@
 #pragma once
 
 #include "error_word.h"
-#include "pinned_memory_source.h"
+#include "memory/pinned_memory_source.h"
 
 #include <mutex>
 

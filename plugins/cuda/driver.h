@@ -5,7 +5,7 @@
 #include "device_limits.h"
 #include "host_calls.h"
 #include "kernels/libraries/handles.h"
-#include "pinned_memory_source.h"
+#include "memory/pinned_memory_source.h"
 #include "switches.h"
 
 #include <tenon/device/device_driver.h>

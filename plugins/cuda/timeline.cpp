@@ -8,8 +8,6 @@
 
 namespace tenon::cuda {
 
-namespace {
-
 bool is_capturing(StreamRef stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(native(stream), &status);
@@ -20,8 +18,6 @@ bool is_capturing(StreamRef stream) {
   check(error, "cudaStreamIsCapturing");
   return status == cudaStreamCaptureStatusActive;
 }
-
-}  // namespace
 
 Timeline::Event::Event(CUcontext context) : context(context) {
   const ContextGuard guard(context);
@@ -63,9 +59,14 @@ void Timeline::recycle_locked(std::shared_ptr<Event> event) {
   if (event.use_count() == 1) places_.at(event->context).spare.push_back(std::move(event));
 }
 
-Ticket Timeline::mark_locked(StreamRef stream) {
+CUcontext Timeline::context_of(StreamRef stream) const {
   CUcontext context = context_.native();
   if (stream.id != 0) driver_api().check(driver_api().stream_context(native(stream), &context), "cuStreamGetCtx");
+  return context;
+}
+
+Ticket Timeline::mark_locked(StreamRef stream) {
+  const CUcontext context = context_of(stream);
   const ContextGuard guard(context);
   unsigned long long id = 0;
   if (stream.id != 0) {
@@ -126,6 +127,37 @@ bool Timeline::reached(Ticket ticket) {
   return reached_locked(ticket);
 }
 
+std::shared_ptr<Timeline::Event> Timeline::event_locked(Ticket ticket) {
+  const auto& pending = lines_.at(ticket.stream).pending;
+  return std::find_if(pending.begin(), pending.end(), [&](const Pending& one) { return one.value >= ticket.value; })
+      ->event;
+}
+
+void Timeline::let_wait(cudaStream_t waiter, StreamRef stream) {
+  const ContextGuard guard(context_);
+  const WhileCapturing allowed;
+  const std::lock_guard lock(mutex_);
+  if (const auto retired = retired_.find(stream.id); retired != retired_.end()) {
+    if (reached_locked(retired->second)) return;
+    check(cudaStreamWaitEvent(waiter, event_locked(retired->second)->native, 0), "cudaStreamWaitEvent");
+    return;
+  }
+  const CUcontext context = context_of(stream);
+  std::shared_ptr<Event> event;
+  {
+    const ContextGuard of_stream(context);
+    event = recorded_locked(context, stream);
+  }
+  const cudaError_t status = cudaStreamWaitEvent(waiter, event->native, 0);
+  recycle_locked(std::move(event));  // the wait is for what was recorded, whatever is recorded later
+  check(status, "cudaStreamWaitEvent");
+}
+
+bool Timeline::is_retired(StreamRef stream) {
+  const std::lock_guard lock(mutex_);
+  return retired_.contains(stream.id);
+}
+
 void Timeline::wait(Ticket ticket) {
   const ContextGuard guard(context_);
   std::shared_ptr<Event> event;
@@ -133,10 +165,7 @@ void Timeline::wait(Ticket ticket) {
     const WhileCapturing allowed;
     const std::lock_guard lock(mutex_);
     if (reached_locked(ticket)) return;
-    const auto& pending = lines_.at(ticket.stream).pending;
-    event = std::find_if(pending.begin(), pending.end(), [&](const Pending& one) {
-              return one.value >= ticket.value;
-            })->event;
+    event = event_locked(ticket);
   }
   if (event == nullptr) throw Error("cuda: work that is being captured cannot be waited for; end the capture first");
   check(cudaEventSynchronize(event->native), "cudaEventSynchronize");

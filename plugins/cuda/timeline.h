@@ -21,6 +21,9 @@
 
 namespace tenon::cuda {
 
+/// Whether what is queued on the stream becomes part of a graph.
+bool is_capturing(StreamRef stream);
+
 class Timeline {
  public:
   /// Stream 0 is that of `context`, which must outlive this; other streams may be of any device.
@@ -33,6 +36,9 @@ class Timeline {
   /// Throws Error for a ticket that was taken during a capture which has not ended.
   void wait(Ticket ticket);
 
+  /// `waiter`, a stream of the own device that is not captured, waits for what is queued on `stream` so far.
+  void let_wait(cudaStream_t waiter, StreamRef stream);
+
   /// The newest ticket's value: values grow over all streams.
   std::uint64_t newest();
   /// The tickets up to that value on streams of the own device are reached, since somebody waited for the device.
@@ -40,6 +46,8 @@ class Timeline {
 
   /// Right before a stream of this device is destroyed: a mark on its handle then means what was queued until now.
   void retire(StreamRef stream);
+  /// Whether that happened, and no stream has its handle since.
+  bool is_retired(StreamRef stream);
   /// A new stream has this handle.
   void revive(StreamRef stream);
 
@@ -64,7 +72,10 @@ class Timeline {
   };
   using Lines = std::unordered_map<std::uint64_t, Line>;
 
+  CUcontext context_of(StreamRef stream) const;
   Ticket mark_locked(StreamRef stream);
+  /// The event of a ticket that was not reached; null during a capture.
+  std::shared_ptr<Event> event_locked(Ticket ticket);
   /// What is kept for the streams of one context: that context, where it is another device's, and events to use again.
   struct Place {
     std::unique_ptr<Context> kept;

@@ -3,7 +3,10 @@
 #include "support/emulated_cuda/emulated_cuda.h"
 #include "support/expect_error.h"
 
+#include <tenon/runtime/config/config.h>
 #include <tenon/tenon.h>
+#include <tenon/train/model.h>
+#include <tenon/train/run_experiment.h>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +14,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace tenon::test {
@@ -18,32 +23,42 @@ namespace {
 
 const Device kCuda("cuda:0");
 
-/// Under an allocator that has private pools.
-class CudaGraph : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
+/// A new device, with an allocator that has private pools and a stream of its own in use.
+class OpenDevice {
+ public:
+  explicit OpenDevice(std::string_view allocator) {
     shutdown();
     emulated_cuda::start({});
-    set_allocator("cuda", allocator_from_spec(GetParam()));
+    set_allocator("cuda", allocator_from_spec(allocator));
     stream_ = device_state(kCuda).driver().create_stream(0);
     guard_.emplace(kCuda, stream_);
   }
-  void TearDown() override {
+  ~OpenDevice() {
     device_state(kCuda).driver().synchronize();
     guard_.reset();
     device_state(kCuda).driver().destroy_stream(stream_);
     shutdown();
     set_allocator("cuda", allocator_from_spec(kDefaultAllocator));
   }
+  OpenDevice(const OpenDevice&) = delete;
+  OpenDevice& operator=(const OpenDevice&) = delete;
 
+ private:
   StreamRef stream_;
   std::optional<StreamGuard> guard_;
+};
+
+class CudaGraph : public testing::TestWithParam<const char*> {
+ protected:
+  OpenDevice device_{GetParam()};
 };
 
 /// Calls that take memory of the device or give it back.
 std::int64_t memory_calls() {
   std::int64_t all = 0;
-  for (const char* name : {"cudaMalloc", "cudaFree", "cuMemCreate", "cuMemMap"}) all += emulated_cuda::calls(name);
+  for (const char* name :
+       {"cudaMalloc", "cudaFree", "cuMemCreate", "cuMemMap", "cudaMallocFromPoolAsync", "cudaFreeAsync"})
+    all += emulated_cuda::calls(name);
   return all;
 }
 
@@ -185,8 +200,85 @@ TEST_P(CudaGraph, WantsAStreamOfItsOwnAndOneCapture) {
   expect_error([&] { graph.capture_begin(); }, "make another one");
 }
 
-INSTANTIATE_TEST_SUITE_P(Allocators, CudaGraph, testing::Values("caching", "expandable"),
+INSTANTIATE_TEST_SUITE_P(Allocators, CudaGraph, testing::Values("caching", "expandable", "driver_async"),
                          [](const auto& one) { return std::string(one.param); });
+
+// ---- whole steps of the models that experiments train
+// ----------------------------------------------------------------
+
+/// Small ones; with dropout, where the model has some.
+train::Model small_model(const std::string& name) {
+  ConfigRequest request;
+  request.overrides = {"model.name=\"" + name + "\"", "model.hidden=8", "model.layers=2", "model.heads=2"};
+  if (name != "resnet8") request.overrides.emplace_back("model.dropout=0.3");
+  request.use_environment = false;
+  request.sections = training_sections();
+  const ExperimentConfig config = Config::load(request).experiment();
+  const train::DataShape pictures{.height = 9, .width = 9}, text{.vocabulary = 11, .context = 6};
+  return train::make_model({.options = config.section("model"), .data = name == "gpt" ? text : pictures});
+}
+
+/// What a model has after five steps on batches that differ, the last three by a graph where `captured`.
+std::vector<Tensor> after_training(const std::string& name, bool captured) {
+  manual_seed(23);
+  const bool language = name == "gpt";
+  train::Model model = small_model(name);
+  std::vector<Tensor> batches;
+  for (int i = 0; i < 5; ++i)
+    batches.push_back((language ? randint(0, 11, {3, 6}, kInt64) : randn({2, 1, 9, 9})).to(kCuda));
+  const Tensor target = randint(0, 10, language ? IntArrayRef({18}) : IntArrayRef({2}), kInt64).to(kCuda);
+  const Tensor x = zeros_like(batches[0]);
+  model.module->to(kCuda);
+  model.module->train();
+  optim::AdamW adamw(model.module->parameters(), optim::AdamWOptions(1e-2));
+  const auto step = [&] {
+    adamw.zero_grad();
+    const Tensor logits = model.forward(x);
+    nn::functional::cross_entropy(language ? logits.flatten(0, 1) : logits, target).backward();
+    adamw.step();
+  };
+  for (int i = 0; i < 2; ++i) {
+    x.copy_(batches[i]);
+    step();
+  }
+  CapturedGraph graph(kCuda);
+  if (captured) {
+    graph.capture_begin();
+    step();
+    graph.capture_end();
+  }
+  const std::int64_t before = memory_calls();
+  for (std::size_t i = 2; i < 5; ++i) {
+    x.copy_(batches[i]);
+    captured ? graph.replay() : step();
+  }
+  if (captured) {
+    EXPECT_EQ(memory_calls(), before) << "a run asks the device for nothing";
+  }
+  std::vector<Tensor> all;
+  for (const Tensor& one : model.module->parameters()) all.push_back(one.detach().to(kCPU));
+  for (const Tensor& one : model.module->buffers()) all.push_back(one.to(kCPU));
+  return all;
+}
+
+class CudaGraphOfModel : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  OpenDevice device_{std::get<1>(GetParam())};
+};
+
+TEST_P(CudaGraphOfModel, EqualsTheStepsBitByBit) {
+  const std::string& name = std::get<0>(GetParam());
+  const std::vector<Tensor> eager = after_training(name, false), graph = after_training(name, true);
+  ASSERT_EQ(eager.size(), graph.size());
+  for (std::size_t i = 0; i < eager.size(); ++i)
+    EXPECT_TRUE(equal(eager[i], graph[i])) << i << ": " << (eager[i] - graph[i]).abs().max().item<double>();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaGraphOfModel,
+                         testing::Combine(testing::ValuesIn(std::vector<std::string>{"mlp", "resnet8", "gpt"}),
+                                          testing::ValuesIn(std::vector<std::string>{"caching", "expandable",
+                                                                                     "driver_async"})),
+                         [](const auto& one) { return std::get<0>(one.param) + "_" + std::get<1>(one.param); });
 
 TEST(CudaGraphs, NeedPrivatePools) {
   shutdown();

@@ -111,5 +111,29 @@ TEST_F(CudaSwitches, HandlesGoWithTheirDevice) {
   EXPECT_EQ(emulated_cuda::calls("cudnnDestroy"), 1);
 }
 
+// A copy waits for its stream, unless it comes from pinned memory and is told not to.
+TEST(CudaCopies, FromPinnedMemoryGoOnBehindTheProgram) {
+  shutdown();
+  emulated_cuda::start({.order = emulated_cuda::Order::kLastMoment});
+  const auto queued_by = [](const Tensor& host, bool non_blocking) {
+    const Tensor there = host.to(Device("cuda:0"), kFloat32, non_blocking);
+    const std::size_t queued = emulated_cuda::queued_work();
+    EXPECT_TRUE(equal(there.to(kCPU), host));
+    return queued;
+  };
+  {
+    const Tensor plain = arange(1000, kFloat32);
+    const Tensor pinned = empty({1000}, TensorOptions(kFloat32).pinned_memory(true));
+    pinned.copy_(plain);
+    EXPECT_TRUE(pinned.is_pinned());
+    EXPECT_EQ(queued_by(plain, false), 0U);
+    EXPECT_EQ(queued_by(plain, true), 0U) << "memory that may go at any time";
+    EXPECT_EQ(queued_by(pinned, false), 0U);
+    EXPECT_EQ(queued_by(pinned, true), 1U);
+  }
+  shutdown();
+  emulated_cuda::start({});
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -93,6 +93,35 @@ TEST_F(EmulatedMisuse, MemoryThatIsFreedInStreamOrderBeforeItsUse) {
       "nothing is at 0x");
 }
 
+TEST_F(EmulatedMisuse, MemoryInStreamOrderBeforeItIsThere) {
+  EXPECT_DEATH(
+      {
+        cudaStream_t other = nullptr;
+        cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+        void* memory = nullptr;
+        cudaMallocAsync(&memory, 64, other);
+        cudaMemsetAsync(memory, 0, 1, stream_);  // without an event between the two
+        cudaStreamSynchronize(stream_);
+      },
+      "cudaMemsetAsync uses memory at .* before a stream has got to its allocation");
+}
+
+TEST_F(EmulatedMisuse, MemoryThatIsFreedInStreamOrderTwice) {
+  cudaFreeAsync(address_, stream_);
+  EXPECT_DEATH(cudaFreeAsync(address_, stream_), "memory that is freed already");
+}
+
+TEST_F(EmulatedMisuse, APoolThatWasDestroyed) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  cudaMemPool_t pool = nullptr;
+  ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+  cudaMemPoolDestroy(pool);
+  void* memory = nullptr;
+  EXPECT_DEATH(cudaMallocFromPoolAsync(&memory, 64, pool, stream_), "a pool that was destroyed");
+}
+
 TEST_F(EmulatedMisuse, MemoryOfAnotherDevice) {
   cudaSetDevice(1);
   cudaStream_t other = nullptr;

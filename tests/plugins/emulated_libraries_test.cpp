@@ -1,6 +1,8 @@
 // The stand-ins of NVIDIA's libraries: what a caller may not do ends the program with a sentence that says so.
 #include "plugins/emulated_device.h"
 
+#include <tenon/core/error.h>
+
 #include <cublasLt.h>
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>

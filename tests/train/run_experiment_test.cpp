@@ -98,6 +98,18 @@ TEST_F(Experiment, EveryPurposeIsAttributed) {
   EXPECT_GE(peak(Purpose::kData), (640 + 100) * 28 * 28);
 }
 
+TEST_F(Experiment, OfSixteenBitsLearnsInHalfTheMemory) {
+  const ExperimentResult full = run({"train.max_steps=40"});
+  const ExperimentResult half = run({"train.max_steps=40", "train.precision=\"bfloat16\""});
+  const auto peak = [](const ExperimentResult& of, Purpose purpose) {
+    return of.memory.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  };
+  for (const Purpose purpose : {Purpose::kParameter, Purpose::kOptimizerState})
+    EXPECT_EQ(2 * peak(half, purpose), peak(full, purpose));
+  EXPECT_LT(half.losses.back(), 0.8 * half.losses.front());
+  EXPECT_NEAR(half.losses.back(), full.losses.back(), 0.1 * full.losses.front());
+}
+
 TEST_F(Experiment, MicroBatchesAddUpToTheBatch) {
   const ExperimentResult whole = run({"train.precision=\"float64\"", "train.optimizer=\"sgd\"", "train.lr=0.01"});
   const ExperimentResult parts =

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class CheckedSource final : public ForwardingSource {
   bool reached(Ticket ticket) override;
   void wait(Ticket ticket) override;
   void synchronize() override;
+  /// None: what is judged are a policy's own calls.
+  std::unique_ptr<DriverPool> make_driver_pool(const DriverPoolOptions& /*options*/) override { return nullptr; }
 
   /// Asked before memory goes back to the device: who still uses [address, address + bytes), empty for nobody.
   using StillUsed = std::function<std::string(std::uintptr_t address, std::size_t bytes)>;

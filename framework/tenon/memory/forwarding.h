@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/memory/allocator.h>
+#include <tenon/memory/driver_pool.h>
 #include <tenon/memory/memory_source.h>
 
 #include <memory>
@@ -31,6 +32,9 @@ class TENON_EXPORT ForwardingSource : public MemorySource {
   void wait(Ticket ticket) override { upstream_.wait(ticket); }
   void synchronize() override { upstream_.synchronize(); }
   AddressRangeWatcher* address_range_watcher() override { return upstream_.address_range_watcher(); }
+  std::unique_ptr<DriverPool> make_driver_pool(const DriverPoolOptions& options) override {
+    return upstream_.make_driver_pool(options);
+  }
 
  protected:
   MemorySource& upstream_;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace tenon {
@@ -38,6 +39,8 @@ struct Ticket {
 };
 
 class AddressRangeWatcher;
+class DriverPool;
+struct DriverPoolOptions;
 
 /// All calls may come from any thread. Calls that find the device exhausted return null; any other failure throws
 /// Error.
@@ -76,6 +79,9 @@ class TENON_EXPORT MemorySource {
 
   /// Who wants to know how long reserved ranges had to be (memory/address_range_watcher.h); null: nobody does.
   virtual AddressRangeWatcher* address_range_watcher();
+
+  /// A new pool of the device's driver (memory/driver_pool.h), which this outlives; null: the device has none.
+  virtual std::unique_ptr<DriverPool> make_driver_pool(const DriverPoolOptions& options);
 };
 
 }  // namespace tenon

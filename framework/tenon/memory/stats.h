@@ -18,8 +18,8 @@ struct MemoryStats {
   Stat reserved_bytes;   ///< taken from the source and not given back, whether or not it is mapped
   Stat allocations;      ///< live blocks
 
-  std::int64_t device_allocations = 0;  ///< successful acquire/create calls
-  std::int64_t device_frees = 0;        ///< release/destroy calls
+  std::int64_t device_allocations = 0;  ///< successful acquire/create calls, growths of a driver's pool
+  std::int64_t device_frees = 0;        ///< release/destroy calls, likewise
   std::int64_t device_maps = 0;
   std::int64_t device_unmaps = 0;
   std::int64_t device_synchronizations = 0;  ///< with all streams

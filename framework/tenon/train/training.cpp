@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <limits>
+#include <string_view>
 
 namespace tenon::train {
 namespace {
@@ -32,6 +33,12 @@ Tensor loss_of(const Tensor& logits, const Tensor& target) {
 }
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+/// One that `train.precision` may have.
+Dtype dtype_named(std::string_view precision) {
+  if (precision == "bfloat16") return kBFloat16;
+  return precision == "float64" ? kFloat64 : kFloat32;
+}
 
 }  // namespace
 
@@ -81,7 +88,7 @@ ExperimentResult Training::so_far() const {
 void Training::prepare() {
   report("reading data", 0, 0);
   progress_.entering("reading the data");
-  const Dtype dtype = options_.text("precision") == "float64" ? kFloat64 : kFloat32;
+  const Dtype dtype = dtype_named(options_.text("precision"));
   dtype_.emplace(dtype);
   if (const std::int64_t threads = options_.integer("threads"); threads > 0) {
     device_.driver().set_threads(static_cast<int>(threads));
@@ -204,16 +211,17 @@ void Training::note_theory() {
   const auto current = [&](Purpose purpose) {
     return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
   };
-  const Theory theory = theory_of({.form = model_.activations,
-                                   .parameters = result_.parameters,
-                                   .head_parameters = model_.head_parameters,
-                                   .state_bytes = state_bytes(options_, model_.module->parameters()),
-                                   .data_bytes = current(Purpose::kData),
-                                   .element_bytes = options_.text("precision") == "float64" ? 8 : 4,
-                                   .batch_size = batch_size_,
-                                   .micro_batches = options_.integer("micro_batches"),
-                                   .checkpoint = options_.boolean("checkpoint"),
-                                   .gradients_stay = options_.text("zero_grad") == "zero"});
+  const Theory theory =
+      theory_of({.form = model_.activations,
+                 .parameters = result_.parameters,
+                 .head_parameters = model_.head_parameters,
+                 .state_bytes = state_bytes(options_, model_.module->parameters()),
+                 .data_bytes = current(Purpose::kData),
+                 .element_bytes = static_cast<std::int64_t>(size_of(dtype_named(options_.text("precision")))),
+                 .batch_size = batch_size_,
+                 .micro_batches = options_.integer("micro_batches"),
+                 .checkpoint = options_.boolean("checkpoint"),
+                 .gradients_stay = options_.text("zero_grad") == "zero"});
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);

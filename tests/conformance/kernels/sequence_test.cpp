@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "harness.h"
+#include "target.h"
 
 namespace tenon::conformance {
 namespace {
@@ -200,10 +201,13 @@ TEST(Attention, ForwardAndBackward) {
       {1, 1, 1, 1, 1, 1, false, 0, 0},     {2, 3, 5, 7, 4, 3, false, 0, 0},     {2, 2, 70, 70, 8, 8, true, 0, 0},
       {1, 2, 130, 40, 16, 16, true, 0, 0}, {1, 2, 40, 130, 16, 5, true, 0, 0},  {2, 1, 9, 33, 8, 8, false, 1, 0},
       {2, 1, 67, 33, 8, 8, false, 2, 0},   {2, 2, 66, 35, 8, 4, false, 0, 0.3}, {1, 2, 66, 66, 8, 8, true, 0, 0.5},
+      {2, 1, 9, 12, 4, 5, true, 0, 0},
   };
   for_each_bench([&](Bench& bench) {
-    for (const Dtype dtype : kPrecise) {
+    for (const Dtype dtype : kFloats) {
+      const Dtype sums = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
       for (const AttentionCase& c : cases) {
+        if (target().slow && size_of(dtype) == 2 && c.length * c.keys > 3000) continue;
         Random random(34);
         const auto make = [&](i64 rows, i64 columns) {
           return random_tensor(dtype, {c.batch, c.heads, rows, columns}, Layout::kContiguous, random, -1, 1);
@@ -224,13 +228,15 @@ TEST(Attention, ForwardAndBackward) {
           bench.run("bernoulli", {kept}, {Tensor()}, &draw);
           kept.fill([old = kept, &c](i64 i) { return old.real(i) != 0 ? 0 : 1 / (1 - c.dropout); });
         }
-        Tensor y(dtype, {c.batch, c.heads, c.length, c.value_width}), lse(dtype, {c.batch, c.heads, c.length});
+        Tensor y(dtype, {c.batch, c.heads, c.length, c.value_width}), lse(sums, {c.batch, c.heads, c.length});
         bench.run("attention", {y, lse}, {q, k, v, seen}, &a);
         Tensor dq(dtype, q.sizes()), dk(dtype, k.sizes()), dv(dtype, v.sizes());
         bench.run("attention_backward", {dq, dk, dv}, {dy, q, k, v, y, lse, seen}, &a);
         const AttentionReference want(c, q, k, v, mask, kept, dy, a.scale);
-        const double e = 8 * tolerance_of(dtype);
+        // Of 16 bits the results are rounded, and the backward starts from a rounded y.
+        const bool rounds = size_of(dtype) == 2;
         const auto expect = [&](const Tensor& got, const std::vector<double>& values, const char* what) {
+          const double e = rounds && got.dtype() == dtype ? 8 * epsilon_of(dtype) : 8 * tolerance_of(got.dtype());
           expect_near(
               got, [&](i64 i) { return values[static_cast<std::size_t>(i)]; }, e, what, e);
         };

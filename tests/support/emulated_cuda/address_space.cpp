@@ -2,6 +2,7 @@
 #include "support/emulated_cuda/address_space.h"
 
 #include "support/emulated_cuda/misuse.h"
+#include "support/emulated_cuda/work.h"
 
 #include <sys/mman.h>
 
@@ -27,6 +28,11 @@ Backing::Backing(std::size_t bytes) : bytes_(bytes) {
 }
 
 Backing::~Backing() { ::munmap(data_, bytes_); }
+
+bool Extent::is_reached_by(int device, const std::function<bool(int)>& peers) const {
+  if (mapped) return reachable.contains(device);
+  return owner == device || (pool != nullptr ? pool->access->contains(device) : peers(owner));
+}
 
 AddressSpace::AddressSpace() {
   void* base = ::mmap(nullptr, kSpaceBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -83,11 +89,12 @@ std::vector<Segment> AddressSpace::segments(Address address, std::size_t bytes, 
       misuse(what + " uses " + std::to_string(bytes) + " bytes at " + hexadecimal(address) + ", but nothing is at " +
              hexadecimal(at) + (done == 0 ? "" : ", " + std::to_string(done) + " bytes on"));
     }
-    const bool reached =
-        extent->mapped ? extent->reachable.contains(device) : extent->owner == device || peers(extent->owner);
-    if (!reached) {
+    if (!extent->is_reached_by(device, peers)) {
       misuse(what + " on device " + std::to_string(device) + " uses memory of device " + std::to_string(extent->owner) +
              " at " + hexadecimal(at) + " without access to it");
+    }
+    if (!extent->is_there && in_work()) {
+      misuse(what + " uses memory at " + hexadecimal(at) + " before a stream has got to its allocation");
     }
     const std::size_t offset = at - extent->address;
     const std::size_t here = std::min(bytes - done, extent->bytes - offset);

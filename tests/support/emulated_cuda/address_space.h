@@ -2,6 +2,8 @@
 // segments() says where. An address is never given twice, so that what is used after it was freed is found.
 #pragma once
 
+#include "support/emulated_cuda/pool.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,6 +40,12 @@ struct Extent {
   bool mapped = false;      ///< by cuMemMap
   std::set<int> reachable;  ///< devices with access, of a mapping
   std::shared_ptr<Backing> backing;
+  Pool* pool = nullptr;   ///< of stream-ordered memory
+  bool is_there = true;   ///< false until a stream has got to the allocation
+  bool is_freed = false;  ///< a free of it is queued
+
+  /// `peers(owner)`: may the device use what cudaMalloc gave of another one?
+  bool is_reached_by(int device, const std::function<bool(int)>& peers) const;
 };
 
 struct Segment {

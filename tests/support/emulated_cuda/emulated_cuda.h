@@ -39,6 +39,7 @@ struct Settings {
   int driver_version = 13000;
   int compute_capability = 90;  ///< 10 * major + minor: kernels run from the PTX that a driver would take
   bool peer_access = true;
+  bool memory_pools = true;  ///< stream-ordered memory
   Order order = Order::kEager;
   std::uint64_t seed = 0;
   std::vector<Fault> faults;

@@ -30,6 +30,7 @@ Machine::Machine(const Settings& settings)
     : mutex(g_mutex),
       settings(settings),
       used(static_cast<std::size_t>(settings.devices)),
+      default_pools(static_cast<std::size_t>(settings.devices)),
       queue(g_mutex, settings.order, settings.seed) {
   // Each launch keeps a log of its accesses and drops it: the memory for that stays with the process.
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -58,6 +59,53 @@ bool Machine::take(int device, std::size_t bytes) {
   if (bytes > settings.capacity_bytes - taken) return false;
   taken += bytes;
   return true;
+}
+
+void Machine::give_back(Address address) {
+  const Extent& extent = *space.beginning_at(address);
+  if (Pool* const pool = extent.pool) {
+    pool->in_use_bytes -= pool->taken_for(extent.bytes);
+    if (!pool->alive) shrink(*pool, 0);
+  } else {
+    used[static_cast<std::size_t>(extent.owner)] -= extent.bytes;
+  }
+  space.remove(address);
+}
+
+Pool* Machine::new_pool(int device) {
+  auto pool = std::make_unique<Pool>();
+  pool->device = device;
+  return pool_store.emplace_back(std::move(pool)).get();
+}
+
+void Machine::shrink(Pool& pool, std::size_t keep_bytes) {
+  const std::size_t kept = std::min(pool.reserved_bytes, std::max(pool.in_use_bytes, keep_bytes));
+  used[static_cast<std::size_t>(pool.device)] -= pool.reserved_bytes - kept;
+  pool.reserved_bytes = kept;
+}
+
+void Machine::settle_pools(int device) {
+  for (const auto& pool : pool_store) {
+    if (pool->device == device) shrink(*pool, pool->alive ? pool->threshold_bytes : 0);
+  }
+}
+
+std::vector<WorkRef> Machine::pending_frees(const Pool& pool) const {
+  std::vector<WorkRef> frees;
+  for (const WorkRef& work : queue.queued()) {
+    if (work->frees == &pool) frees.push_back(work);
+  }
+  return frees;
+}
+
+Extent& allocated(Call& call, const void* pointer) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  Extent* extent = call.machine().space.beginning_at(address);
+  if (extent == nullptr || extent->mapped) {
+    misuse(std::string(call.name()) + " was given " + hexadecimal(address) +
+           ", which cudaMalloc did not return or which was freed");
+  }
+  return *extent;
 }
 
 bool Machine::is_pinned(const void* pointer, std::size_t bytes) const {

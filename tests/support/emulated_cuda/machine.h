@@ -99,6 +99,8 @@ struct Machine {
   std::deque<std::unique_ptr<Event>> event_store;
   std::deque<std::unique_ptr<Graph>> graph_store;
   std::deque<std::unique_ptr<Handle>> handle_store;
+  std::deque<std::unique_ptr<Pool>> pool_store;
+  std::vector<Pool*> default_pools;  ///< by device; null until it is asked for
   std::map<Address, Handle*> mapping_handles;
   std::map<const unsigned char*, std::pair<unsigned char*, std::size_t>> pinned;  ///< by the end: data, bytes
   std::set<std::shared_ptr<Capture>> captures;
@@ -111,6 +113,15 @@ struct Machine {
   std::map<std::pair<std::string, std::int64_t>, int> failures;
 
   bool take(int device, std::size_t bytes);
+  /// What cudaMalloc or a pool gave is not there any more.
+  void give_back(Address address);
+
+  Pool* new_pool(int device);
+  /// Gives back what the pool has and does not use, beyond `keep_bytes`.
+  void shrink(Pool& pool, std::size_t keep_bytes);
+  /// What a synchronisation does: pools go down to their thresholds.
+  void settle_pools(int device);
+  std::vector<WorkRef> pending_frees(const Pool& pool) const;
   /// The pinned memory that holds the whole range.
   bool is_pinned(const void* pointer, std::size_t bytes) const;
   /// misuse() where queued work still uses the range.
@@ -132,6 +143,10 @@ struct ThreadState {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 };
 ThreadState& thread_state();
+
+class Call;
+/// The memory of cudaMalloc or of a pool that begins there; misuse() where there is none.
+Extent& allocated(Call& call, const void* pointer);
 
 /// One call of CUDA: holds the machine's lock, counts, and knows whether it is refused.
 class Call {

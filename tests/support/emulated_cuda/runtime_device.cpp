@@ -82,6 +82,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = static_cast<int>(most_shared_bytes(capability));
       return cudaSuccess;
+    case cudaDevAttrMemoryPoolsSupported:
+      *value = call.machine().settings.memory_pools ? 1 : 0;
+      return cudaSuccess;
     default:
       misuse("the device attribute " + std::to_string(attribute) + " is not emulated");
   }
@@ -170,6 +173,7 @@ cudaError_t cudaDeviceSynchronize() {
     if (work->device == context.device) all.push_back(work);
   }
   machine.queue.complete(all);
+  machine.settle_pools(context.device);
   return call.result(context.lost ? cudaErrorIllegalAddress : cudaSuccess);
 }
 

@@ -66,21 +66,6 @@ cudaError_t allocate(Call& call, void** pointer, std::size_t bytes) {
   return cudaSuccess;
 }
 
-void free_extent(Machine& machine, Address address) {
-  const Extent* extent = machine.space.beginning_at(address);
-  machine.used[static_cast<std::size_t>(extent->owner)] -= extent->bytes;
-  machine.space.remove(address);
-}
-
-const Extent& allocated(Call& call, void* pointer) {
-  const Extent* extent = call.machine().space.beginning_at(address_of(pointer));
-  if (extent == nullptr || extent->mapped) {
-    misuse(std::string(call.name()) + " was given " + hexadecimal(address_of(pointer)) +
-           ", which cudaMalloc did not return or which was freed");
-  }
-  return *extent;
-}
-
 void expect_kind(const Call& call, bool to_device, bool from_device, cudaMemcpyKind kind) {
   const cudaMemcpyKind is = to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
                                       : (from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
@@ -115,26 +100,8 @@ cudaError_t cudaFree(void* pointer) {
   if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   const Extent& extent = allocated(call, pointer);
   call.machine().expect_unused(call.name(), extent.address, extent.bytes);
-  free_extent(call.machine(), extent.address);
+  call.machine().give_back(extent.address);
   return cudaSuccess;
-}
-
-cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t handle) {
-  Call call("cudaMallocAsync");
-  if (call.refused()) return call.refusal();
-  if (call.stream(handle).capture != nullptr) misuse("cudaMallocAsync in a capture is not emulated");
-  return call.result(allocate(call, pointer, bytes));
-}
-
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t handle) {
-  Call call("cudaFreeAsync");
-  if (call.refused()) return call.refusal();
-  Stream& stream = call.stream(handle);
-  if (stream.capture != nullptr) misuse("cudaFreeAsync in a capture is not emulated");
-  const Extent& extent = allocated(call, pointer);
-  Machine& machine = call.machine();
-  return call.result(
-      call.queue(stream, {.run = [&machine, address = extent.address] { free_extent(machine, address); }}));
 }
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {

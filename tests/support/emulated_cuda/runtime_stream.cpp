@@ -74,6 +74,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     }
   }
   call.machine().queue.complete(all);
+  call.machine().settle_pools(stream.context->device);
   return call.result(call.context().lost ? cudaErrorIllegalAddress : cudaSuccess);
 }
 
@@ -168,6 +169,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   if (event.capture != nullptr) return call.result(cudaErrorCapturedEvent);
   const WorkRef work = event.work;
   call.machine().queue.complete({work});
+  call.machine().settle_pools(event.context->device);
   return call.result(call.context().lost ? cudaErrorIllegalAddress : cudaSuccess);
 }
 

@@ -11,10 +11,12 @@ namespace tenon::emulated_cuda {
 namespace {
 
 thread_local bool g_in_host_function = false;
+thread_local bool g_in_work = false;
 
 }  // namespace
 
 bool in_host_function() { return g_in_host_function; }
+bool in_work() { return g_in_work; }
 
 WorkQueue::WorkQueue(std::mutex& mutex, Order order, std::uint64_t seed)
     : mutex_(mutex), order_(order), random_(seed) {}
@@ -46,7 +48,9 @@ void WorkQueue::finish(const WorkRef& work) {
 void WorkQueue::start(const WorkRef& work) {
   work->running = true;
   if (!work->host) {
+    g_in_work = true;
     work->run();
+    g_in_work = false;
     finish(work);
     return;
   }

@@ -32,6 +32,7 @@ struct Work {
   bool host = false;  ///< a host function: runs on the thread for those
   std::function<void()> run;
   std::vector<Range> touches;
+  const Pool* frees = nullptr;  ///< the pool to which it gives memory back
   std::vector<std::shared_ptr<Work>> after;
   bool running = false;
   bool done = false;
@@ -81,5 +82,7 @@ class WorkQueue {
 
 /// Whether this thread runs a host function: it must not call CUDA.
 bool in_host_function();
+/// Whether this thread runs a piece of work of the device.
+bool in_work();
 
 }  // namespace tenon::emulated_cuda

@@ -96,9 +96,33 @@ class FailingSource final : public ForwardingSource {
     upstream_.synchronize();
   }
 
+  std::unique_ptr<DriverPool> make_driver_pool(const DriverPoolOptions& options) override {
+    auto pool = upstream_.make_driver_pool(options);
+    if (pool == nullptr) return nullptr;
+    return std::make_unique<FailingPool>(std::move(pool), *this);
+  }
+
   const Trigger& trigger() const { return trigger_; }
 
  private:
+  /// Takes memory of the driver's pool as the source gives segments.
+  class FailingPool final : public DriverPool {
+   public:
+    FailingPool(std::unique_ptr<DriverPool> pool, FailingSource& source) : pool_(std::move(pool)), source_(source) {}
+    void* acquire(std::size_t bytes, StreamRef stream) override {
+      return source_.hit("acquire", bytes) ? nullptr : pool_->acquire(bytes, stream);
+    }
+    void release(void* address, std::size_t bytes, std::span<const StreamRef> streams) noexcept override {
+      pool_->release(address, bytes, streams);
+    }
+    std::size_t reserved_bytes() const noexcept override { return pool_->reserved_bytes(); }
+    void trim(std::size_t keep_bytes) noexcept override { pool_->trim(keep_bytes); }
+
+   private:
+    const std::unique_ptr<DriverPool> pool_;
+    FailingSource& source_;
+  };
+
   /// "source" counts every call that can fail, in the order in which the policy makes them.
   bool hit(std::string_view call, std::size_t bytes) {
     return (call_ == "source" || call_ == call) && trigger_.fails(bytes);

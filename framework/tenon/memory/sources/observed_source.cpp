@@ -1,7 +1,9 @@
 // Counting what a policy takes from the device and gives back.
+#include <tenon/memory/sources/observed_pool.h>
 #include <tenon/memory/sources/observed_source.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon {
 
@@ -117,6 +119,45 @@ void ObservedSource::release(void* address, std::size_t bytes) noexcept {
   counters_.segments.decrease(1);
   run_.end = nullptr;
   given_back_locked(bytes, true);
+}
+
+std::unique_ptr<DriverPool> ObservedSource::make_driver_pool(const DriverPoolOptions& options) {
+  auto pool = upstream_.make_driver_pool(options);
+  if (pool == nullptr) return nullptr;
+  return std::make_unique<ObservedPool>(std::move(pool), *this);
+}
+
+void ObservedSource::begin_request() {
+  const std::lock_guard lock(mutex_);
+  begin_request_locked();
+}
+
+void ObservedSource::refused() {
+  const std::lock_guard lock(mutex_);
+  refused_locked();
+}
+
+bool ObservedSource::may_grow(std::size_t before, std::size_t after) const {
+  const std::lock_guard lock(mutex_);
+  return after <= before || !over_limit_locked(after - before);
+}
+
+void ObservedSource::pool_has(std::size_t before, std::size_t after) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (after == before) return;
+  run_.end = nullptr;
+  if (after > before) {
+    ++counters_.allocations;
+    ++counters_.growths;
+    pending_bytes_ += after - before;
+    taken_locked(after - before);
+    in_use_locked();
+  } else {
+    ++counters_.frees;
+    ++counters_.shrinks;
+    if (refusal_.thread != nullptr) refusal_.has_given_back = true;
+    given_back_locked(before - after, true);
+  }
 }
 
 void* ObservedSource::reserve(std::size_t bytes) {

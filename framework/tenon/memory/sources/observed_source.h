@@ -19,7 +19,7 @@ struct SourceCounters {
   /// an attempt that ran out half-way.
   Stat reserved_bytes;
   Stat segments;             ///< acquired
-  std::int64_t growths = 0;  ///< acquires, and runs of adjacent maps within one operation of the stack
+  std::int64_t growths = 0;  ///< acquires, growths of a driver's pool, runs of adjacent maps within one operation
   std::int64_t shrinks = 0;  ///< likewise
   std::int64_t allocations = 0;
   std::int64_t frees = 0;
@@ -68,6 +68,7 @@ class ObservedSource final : public ForwardingSource {
   void unmap(void* address, std::size_t bytes) noexcept override;
   void wait(Ticket ticket) override;
   void synchronize() override;
+  std::unique_ptr<DriverPool> make_driver_pool(const DriverPoolOptions& options) override;
 
   SourceCounters counters() const;
   std::size_t reserved_bytes() const { return reserved_now_.load(std::memory_order_relaxed); }
@@ -81,6 +82,14 @@ class ObservedSource final : public ForwardingSource {
   void add_layer_limit(std::size_t limit_bytes);
   std::size_t user_limit() const { return user_limit_.load(std::memory_order_relaxed); }
   std::size_t limit() const;
+
+  // Of a driver's pool, which takes memory and gives it back by itself (observed_pool.h).
+  void begin_request();
+  void refused();
+  /// Whether a pool that had `before` bytes may have `after`.
+  bool may_grow(std::size_t before, std::size_t after) const;
+  void pool_has(std::size_t before, std::size_t after) noexcept;
+
   void set_listener(SourceListener* listener) { listener_.store(listener, std::memory_order_release); }
 
  private:

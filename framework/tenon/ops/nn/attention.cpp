@@ -144,7 +144,8 @@ Tensor fused(const Operands& o, const AttentionAttributes& a) {
   });
   NoGradGuard no_grad;
   Tensor y = allocate_ordered(q, v.size(3));
-  const Tensor lse = allocate_like(q, {q.size(0), q.size(1), q.size(2)}, q.scalar_type());
+  const Tensor lse =
+      allocate_like(q, {q.size(0), q.size(1), q.size(2)}, q.scalar_type() == kFloat64 ? kFloat64 : kFloat32);
   ops::run(TENON_OP("attention"), ops::state_of(y), {ops::view_of(y), ops::view_of(lse)},
            {ops::view_of(q), ops::view_of(k), ops::view_of(v), ops::view_of(o.mask)}, &a);
   if (recording) {
@@ -162,7 +163,7 @@ Tensor fused(const Operands& o, const AttentionAttributes& a) {
 bool is_fusable(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p) {
   const Dtype dtype = query.scalar_type();
   const auto fits = [&](const Tensor& t) { return t.scalar_type() == dtype && t.device() == query.device(); };
-  if ((dtype != kFloat32 && dtype != kFloat64) || !fits(key) || !fits(value)) return false;
+  if (!is_floating_point(dtype) || !fits(key) || !fits(value)) return false;
   if (mask.defined()) {
     if (mask.device() != query.device() || (mask.scalar_type() != kBool && !fits(mask))) return false;
     if (ops::must_record({&mask})) return false;

@@ -1,5 +1,6 @@
 // Attention without its matrix of weights: scores of a block of queries at a time, in scratch that stays in the cache.
 // The backward computes them again from the logarithm of each row's sum (after Dao et al., "FlashAttention", 2022).
+// Operands of 16 bits become float32 first, and results are rounded once.
 #include <tenon/kernel/attributes/attention.h>
 
 #include <type_traits>
@@ -64,12 +65,22 @@ Problem problem_of(const TensorView& q, const TensorView& k, const void* attribu
   return {*static_cast<const AttentionAttributes*>(attributes), q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
 }
 
+template <class T, class E>
+void add_elements(T* scores, const char* row, i64 step, i64 n) {
+  const E* added = reinterpret_cast<const E*>(row);
+  for (i64 j = 0; j < n; ++j) scores[j] += static_cast<T>(to_float(added[j * step]));
+}
+
 template <class T>
 void add_mask(T* scores, const Mask& mask, const char* row, i64 n) {
   const i64 step = mask.view.strides[3];
   if (mask.view.dtype == Dtype::kBool) {
     const u8* keep = reinterpret_cast<const u8*>(row);
     for (i64 j = 0; j < n; ++j) scores[j] = keep[j * step] ? scores[j] : -static_cast<T>(__builtin_inff());
+  } else if (mask.view.dtype == Dtype::kFloat16) {
+    add_elements<T, F16>(scores, row, step, n);
+  } else if (mask.view.dtype == Dtype::kBFloat16) {
+    add_elements<T, BF16>(scores, row, step, n);
   } else if (step == 1) {
     const T* added = reinterpret_cast<const T*>(row);
     for (i64 j = 0; j < n; ++j) scores[j] += added[j];
@@ -237,9 +248,49 @@ void attention_backward(KernelContext& context, Views outputs, Views inputs, con
       });
 }
 
+// (B, H, rows, columns) as dense float32 in scratch.
+struct Widened {
+  Widened(KernelContext& context, const TensorView& of) {
+    i64 count = 1;
+    for (int d = 3; d >= 0; --d) {
+      sizes[d] = of.sizes[d];
+      strides[d] = count;
+      count *= sizes[d];
+    }
+    view = {context.scratch(static_cast<std::size_t>(count) * sizeof(float)), sizes, strides, 4, Dtype::kFloat32};
+  }
+  Widened(const Widened&) = delete;
+  i64 sizes[4], strides[4];
+  TensorView view;
+};
+struct WidenedInput : Widened {
+  WidenedInput(KernelContext& context, const TensorView& of) : Widened(context, of) { copy_view(view, of); }
+};
+bool has_16_bits(Dtype dtype) { return dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16; }
+
+void forward_of_16_bits(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const WidenedInput q(context, at(inputs, 0)), k(context, at(inputs, 1)), v(context, at(inputs, 2));
+  const Widened y(context, at(outputs, 0));
+  const TensorView to[] = {y.view, at(outputs, 1)}, from[] = {q.view, k.view, v.view, at(inputs, 3)};
+  attention<float>(context, to, from, attributes, Dtype::kFloat32);
+  copy_view(at(outputs, 0), y.view);
+}
+void backward_of_16_bits(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const WidenedInput dy(context, at(inputs, 0)), q(context, at(inputs, 1)), k(context, at(inputs, 2)),
+      v(context, at(inputs, 3)), y(context, at(inputs, 4));
+  const Widened dq(context, at(outputs, 0)), dk(context, at(outputs, 1)), dv(context, at(outputs, 2));
+  const TensorView to[] = {dq.view, dk.view, dv.view};
+  const TensorView from[] = {dy.view, q.view, k.view, v.view, y.view, at(inputs, 5), at(inputs, 6)};
+  attention_backward<float>(context, to, from, attributes, Dtype::kFloat32);
+  copy_view(at(outputs, 0), dq.view);
+  copy_view(at(outputs, 1), dk.view);
+  copy_view(at(outputs, 2), dv.view);
+}
+
 void forward_kernel(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const Dtype dtype = at(inputs, 0).dtype;
   if (numel(at(outputs, 1)) == 0) return;
+  if (has_16_bits(dtype)) return forward_of_16_bits(context, outputs, inputs, attributes);
   if (dtype == Dtype::kFloat32) return attention<float>(context, outputs, inputs, attributes, dtype);
   if (dtype == Dtype::kFloat64) return attention<double>(context, outputs, inputs, attributes, dtype);
   refuse_dtype("attention", dtype);
@@ -247,6 +298,7 @@ void forward_kernel(KernelContext& context, Views outputs, Views inputs, const v
 void backward_kernel(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const Dtype dtype = at(inputs, 0).dtype;
   if (at(inputs, 1).sizes[0] * at(inputs, 1).sizes[1] == 0) return;
+  if (has_16_bits(dtype)) return backward_of_16_bits(context, outputs, inputs, attributes);
   if (dtype == Dtype::kFloat32) return attention_backward<float>(context, outputs, inputs, attributes, dtype);
   if (dtype == Dtype::kFloat64) return attention_backward<double>(context, outputs, inputs, attributes, dtype);
   refuse_dtype("attention_backward", dtype);

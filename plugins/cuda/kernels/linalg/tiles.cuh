@@ -2,6 +2,7 @@
 // kSide x kSide elements of a tile of kTile x kTile.
 #pragma once
 
+#include "kernels/dtypes.cuh"
 #include "kernels/launch.h"
 
 #include <cstdint>
@@ -67,34 +68,34 @@ __device__ void add_slice(Sums<T>& sums, const Slice<T>& left, const Slice<T>& r
   }
 }
 
-/// Dense rows, `step` elements apart, of which `count` are there.
-template <class T>
+/// Dense rows of elements E, `step` of them apart, of which `count` are there. In slices they are of their compute type.
+template <class E>
 struct Rows {
-  const T* first;
+  const E* first;
   std::int64_t step;
   int count;
 };
 
 /// slice.of[k][r] = element from + k of row r; 0 where there is none.
-template <class T>
-__device__ void load_transposed(Slice<T>& slice, const Rows<T>& rows, int from, int width) {
+template <class T, class E>
+__device__ void load_transposed(Slice<T>& slice, const Rows<E>& rows, int from, int width) {
   for (int t = static_cast<int>(threadIdx.x); t < kSlice * kTile<T>; t += kThreads) {
     const int k = t % kSlice, r = t / kSlice;
-    slice.of[k][r] = r < rows.count && from + k < width ? rows.first[r * rows.step + from + k] : T(0);
+    slice.of[k][r] = r < rows.count && from + k < width ? load_as<E, T>(rows.first[r * rows.step + from + k]) : T(0);
   }
 }
 /// slice.of[k][c] = element c of row from + k.
-template <class T>
-__device__ void load_plain(Slice<T>& slice, const Rows<T>& rows, int from, int width) {
+template <class T, class E>
+__device__ void load_plain(Slice<T>& slice, const Rows<E>& rows, int from, int width) {
   for (int t = static_cast<int>(threadIdx.x); t < kSlice * kTile<T>; t += kThreads) {
     const int k = t / kTile<T>, c = t % kTile<T>;
-    slice.of[k][c] = from + k < rows.count && c < width ? rows.first[(from + k) * rows.step + c] : T(0);
+    slice.of[k][c] = from + k < rows.count && c < width ? load_as<E, T>(rows.first[(from + k) * rows.step + c]) : T(0);
   }
 }
 
 /// sums = a b^T over rows of `width` elements.
-template <class T>
-__device__ void multiply_rows(Sums<T>& sums, const Rows<T>& a, const Rows<T>& b, int width, Slice<T>& left,
+template <class T, class E>
+__device__ void multiply_rows(Sums<T>& sums, const Rows<E>& a, const Rows<E>& b, int width, Slice<T>& left,
                               Slice<T>& right) {
   clear<T>(sums);
   for (int from = 0; from < width; from += kSlice) {
@@ -108,8 +109,8 @@ __device__ void multiply_rows(Sums<T>& sums, const Rows<T>& a, const Rows<T>& b,
 
 /// sums += w rows, or w^T rows where `transposed`: `rows` are those of the summed dimension, `width` columns of them.
 /// Begins with a barrier: w may have been written just before.
-template <bool transposed, class T>
-__device__ void add_square(Sums<T>& sums, const Square<T>& w, const Rows<T>& rows, int width, Slice<T>& slice) {
+template <bool transposed, class T, class E>
+__device__ void add_square(Sums<T>& sums, const Square<T>& w, const Rows<E>& rows, int width, Slice<T>& slice) {
   const int row = own_row<T>(), column = own_column<T>();
   for (int from = 0; from < rows.count; from += kSlice) {
     __syncthreads();

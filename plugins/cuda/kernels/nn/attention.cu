@@ -3,6 +3,7 @@
 // sum; every gradient is summed by one block in a fixed order.
 //
 // Heads that are wider than a tile are cut into chunks of columns of the result, one a block; each computes the scores.
+// Elements E of 16 bits are float (T) in shared memory and in every sum; results are rounded once.
 #include <tenon/kernel/attributes/attention.h>
 
 #include "kernels/dtypes.cuh"
@@ -88,13 +89,13 @@ template <class T>
 __device__ int rows_left(i64 all, i64 first) {
   return static_cast<int>(all - first < kTile<T> ? all - first : kTile<T>);
 }
-template <class T>
-__device__ Rows<T> rows_of(const Heads<const T>& heads, const Place<T>& place, i64 first, i64 all, int column = 0) {
+template <class E, class T>
+__device__ Rows<E> rows_of(const Heads<const E>& heads, const Place<T>& place, i64 first, i64 all, int column = 0) {
   return {heads.at(place.b, place.h, first) + column, heads.row, rows_left<T>(all, first)};
 }
 
 // The score of query i for key j as softmax takes it, from the product of their rows.
-template <class T>
+template <class E, class T>
 __device__ T score(const Problem& p, const Mask& mask, const Place<T>& place, i64 i, i64 j, T product) {
   constexpr T kNever = -static_cast<T>(INFINITY);
   if (i >= p.length || j >= p.keys || (p.causal && j > i)) return kNever;
@@ -102,12 +103,13 @@ __device__ T score(const Problem& p, const Mask& mask, const Place<T>& place, i6
   if (mask.data == nullptr) return value;
   const i64 at = place.b * mask.strides[0] + place.h * mask.strides[1] + i * mask.strides[2] + j * mask.strides[3];
   if (mask.boolean) return static_cast<const std::uint8_t*>(mask.data)[at] != 0 ? value : kNever;
-  return value + static_cast<const T*>(mask.data)[at];
+  return value + load_as<E, T>(static_cast<const E*>(mask.data)[at]);
 }
 
-template <class T>
+template <class E>
 __global__ void __launch_bounds__(kThreads)
-    forward(Problem p, Heads<T> y, T* lse, Heads<const T> q, Heads<const T> k, Heads<const T> v, Mask mask) {
+    forward(Problem p, Heads<E> y, Compute<E>* lse, Heads<const E> q, Heads<const E> k, Heads<const E> v, Mask mask) {
+  using T = Compute<E>;
   constexpr T kNever = -static_cast<T>(INFINITY);
   constexpr int kParts = kThreads / kTile<T>;  // threads that share a row of weights
   constexpr int kOwn = kTile<T> / kParts;      // weights of each
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kSide<T>; ++i) {
 #pragma unroll
       for (int j = 0; j < kSide<T>; ++j) {
-        weights.of[row + i][column + j] = score<T>(p, mask, place, place.first + row + i, key + column + j, sums[i][j]);
+        weights.of[row + i][column + j] = score<E>(p, mask, place, place.first + row + i, key + column + j, sums[i][j]);
       }
     }
     __syncthreads();
@@ -177,32 +179,33 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kSide<T>; ++i) {
     if (place.first + row + i >= p.length) continue;
-    T* const to = y.at(place.b, place.h, place.first + row + i) + place.column + column;
+    E* const to = y.at(place.b, place.h, place.first + row + i) + place.column + column;
 #pragma unroll
     for (int j = 0; j < kSide<T>; ++j) {
-      if (place.column + column + j < p.value_width) to[j] = out[i][j] * factors[row + i];
+      if (place.column + column + j < p.value_width) to[j] = store_as<E>(out[i][j] * factors[row + i]);
     }
   }
 }
 
 // What every weight of a row shares: delta = sum_j w_j dw_j = y . dy.
-template <class T>
-__global__ void row_deltas(Problem p, T* deltas, Heads<const T> y, Heads<const T> dy, i64 rows) {
+template <class E>
+__global__ void row_deltas(Problem p, Compute<E>* deltas, Heads<const E> y, Heads<const E> dy, i64 rows) {
+  using T = Compute<E>;
   const i64 line = i64{blockIdx.x} * kDeltaRows + threadIdx.y;
   if (line >= rows) return;
   const i64 head = line / p.length, b = head / p.heads, h = head % p.heads;
-  const T *const out = y.at(b, h, line % p.length), *const dout = dy.at(b, h, line % p.length);
+  const E *const out = y.at(b, h, line % p.length), *const dout = dy.at(b, h, line % p.length);
   T sum = 0;
-  for (int c = static_cast<int>(threadIdx.x); c < p.value_width; c += 32) sum += out[c] * dout[c];
+  for (int c = static_cast<int>(threadIdx.x); c < p.value_width; c += 32) sum += load_as(out[c]) * load_as(dout[c]);
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
   if (threadIdx.x == 0) deltas[line] = sum;
 }
 
-template <class T>
+template <class E>
 struct Backward {
   Problem p;
-  Heads<const T> dy, q, k, v;
-  const T *lse, *deltas;
+  Heads<const E> dy, q, k, v;
+  const Compute<E>*lse, *deltas;
   Mask mask;
 };
 
@@ -213,8 +216,8 @@ struct Shared {
 };
 
 // The weights and the slopes of the scores for a tile of queries and a tile of keys.
-template <class T>
-__device__ void weights_and_slopes(const Backward<T>& of, const Place<T>& place, i64 query, i64 key, Shared<T>& s) {
+template <class E, class T>
+__device__ void weights_and_slopes(const Backward<E>& of, const Place<T>& place, i64 query, i64 key, Shared<T>& s) {
   const Problem& p = of.p;
   const int row = own_row<T>(), column = own_column<T>();
   Sums<T> scores, dweights;
@@ -231,7 +234,7 @@ __device__ void weights_and_slopes(const Backward<T>& of, const Place<T>& place,
 #pragma unroll
     for (int j = 0; j < kSide<T>; ++j) {
       const i64 to = key + column + j;
-      const T weight = exp(score<T>(p, of.mask, place, query + row + i, to, scores[i][j]) - log_sum);
+      const T weight = exp(score<E>(p, of.mask, place, query + row + i, to, scores[i][j]) - log_sum);
       T factor = 1;
       if (p.drops && there && to < p.keys)
         factor = words.word(line * p.keys + to) < p.dropped_below ? T(0) : static_cast<T>(p.kept);
@@ -241,22 +244,23 @@ __device__ void weights_and_slopes(const Backward<T>& of, const Place<T>& place,
   }
 }
 
-template <class T>
-__device__ void store(const Heads<T>& to, const Place<T>& place, i64 all, int width, const Sums<T>& sums, T scale) {
+template <class E, class T>
+__device__ void store(const Heads<E>& to, const Place<T>& place, i64 all, int width, const Sums<T>& sums, T scale) {
   const int row = own_row<T>(), column = place.column + own_column<T>();
 #pragma unroll
   for (int i = 0; i < kSide<T>; ++i) {
     if (place.first + row + i >= all) continue;
-    T* const out = to.at(place.b, place.h, place.first + row + i);
+    E* const out = to.at(place.b, place.h, place.first + row + i);
 #pragma unroll
     for (int j = 0; j < kSide<T>; ++j) {
-      if (column + j < width) out[column + j] = sums[i][j] * scale;
+      if (column + j < width) out[column + j] = store_as<E>(sums[i][j] * scale);
     }
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) backward_queries(Backward<T> of, Heads<T> dq) {
+template <class E>
+__global__ void __launch_bounds__(kThreads) backward_queries(Backward<E> of, Heads<E> dq) {
+  using T = Compute<E>;
   __shared__ Shared<T> s;
   const Problem& p = of.p;
   const Place<T> place(p.length, p.heads);
@@ -273,8 +277,9 @@ __global__ void __launch_bounds__(kThreads) backward_queries(Backward<T> of, Hea
   store(dq, place, p.length, p.width, sums, static_cast<T>(p.scale));
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) backward_keys(Backward<T> of, Heads<T> dk, Heads<T> dv) {
+template <class E>
+__global__ void __launch_bounds__(kThreads) backward_keys(Backward<E> of, Heads<E> dk, Heads<E> dv) {
+  using T = Compute<E>;
   __shared__ Shared<T> s;
   const Problem& p = of.p;
   const Place<T> place(p.keys, p.heads);
@@ -293,47 +298,45 @@ __global__ void __launch_bounds__(kThreads) backward_keys(Backward<T> of, Heads<
   store(dv, place, p.keys, p.value_width, dvalues, T(1));
 }
 
-template <class T>
+template <class E>
 void run_forward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  using T = Compute<E>;
   const TensorView &q = inputs[0], &k = inputs[1], &v = inputs[2];
   const Problem p = problem_of(q, k, v, attributes);
   // Even without columns of values there is a logarithm to write.
   const dim3 grid = grid_of<T>(p.length, q.sizes[0] * p.heads, p.value_width > 0 ? p.value_width : 1);
-  launch(context, {.grid = grid, .block = kThreads}, forward<T>, p, Heads<T>(outputs[0]), outputs[1].as<T>(),
-         Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), Mask(inputs[3]));
+  launch(context, {.grid = grid, .block = kThreads}, forward<E>, p, Heads<E>(outputs[0]), outputs[1].as<T>(),
+         Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), Mask(inputs[3]));
 }
 
-template <class T>
+template <class E>
 void run_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  using T = Compute<E>;
   const TensorView &dy = inputs[0], &q = inputs[1], &k = inputs[2], &v = inputs[3], &y = inputs[4];
   const Problem p = problem_of(q, k, v, attributes);
   const i64 heads = q.sizes[0] * p.heads, rows = heads * p.length;
   T* const deltas = static_cast<T*>(context.scratch(static_cast<std::size_t>(rows) * sizeof(T)));
-  launch(context, {.grid = blocks_for(rows, kDeltaRows), .block = dim3(kWarp, kDeltaRows)}, row_deltas<T>, p, deltas,
-         Heads<const T>(y), Heads<const T>(dy), rows);
-  const Backward<T> of{
-      p,      Heads<const T>(dy), Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), inputs[5].as<T>(),
+  launch(context, {.grid = blocks_for(rows, kDeltaRows), .block = dim3(kWarp, kDeltaRows)}, row_deltas<E>, p, deltas,
+         Heads<const E>(y), Heads<const E>(dy), rows);
+  const Backward<E> of{
+      p,      Heads<const E>(dy), Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), inputs[5].as<T>(),
       deltas, Mask(inputs[6])};
-  launch(context, {.grid = grid_of<T>(p.length, heads, p.width), .block = kThreads}, backward_queries<T>, of,
-         Heads<T>(outputs[0]));
+  launch(context, {.grid = grid_of<T>(p.length, heads, p.width), .block = kThreads}, backward_queries<E>, of,
+         Heads<E>(outputs[0]));
   launch(context,
          {.grid = grid_of<T>(p.keys, heads, p.width > p.value_width ? p.width : p.value_width), .block = kThreads},
-         backward_keys<T>, of, Heads<T>(outputs[1]), Heads<T>(outputs[2]));
+         backward_keys<E>, of, Heads<E>(outputs[1]), Heads<E>(outputs[2]));
 }
 
 void attention(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
-  const Dtype dtype = inputs[0].dtype;
   if (outputs[1].element_count() == 0) return;
-  if (dtype == Dtype::kFloat32) return run_forward<float>(context, outputs, inputs, attributes);
-  if (dtype == Dtype::kFloat64) return run_forward<double>(context, outputs, inputs, attributes);
-  refuse_dtype("attention", dtype);
+  floats_only("attention", inputs[0].dtype,
+              [&]<class E>(Type<E>) { run_forward<E>(context, outputs, inputs, attributes); });
 }
 
 void attention_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
-  const Dtype dtype = inputs[0].dtype;
-  if (dtype == Dtype::kFloat32) return run_backward<float>(context, outputs, inputs, attributes);
-  if (dtype == Dtype::kFloat64) return run_backward<double>(context, outputs, inputs, attributes);
-  refuse_dtype("attention_backward", dtype);
+  floats_only("attention_backward", inputs[0].dtype,
+              [&]<class E>(Type<E>) { run_backward<E>(context, outputs, inputs, attributes); });
 }
 
 }  // namespace

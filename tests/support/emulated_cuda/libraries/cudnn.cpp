@@ -132,26 +132,57 @@ Position position(const Tensor& t, std::int64_t i) {
 
 enum class Kind { kForward, kInput, kWeight };
 
-/// Calls visit(element of y, of x, of w) for every multiplication.
-template <class F>
-void each_term(const Problem& p, const F& visit) {
-  const std::int64_t of_group = p.w.sizes[0] / p.conv.groups, in_group = p.w.sizes[1];
+/// A place of the filter's window: how far it lies from where the window begins, and what its elements of x and w are
+/// away from those of the window's first.
+struct Tap {
+  std::array<std::int64_t, 3> shift;
+  std::int64_t x, w;
+};
+std::vector<Tap> taps_of(const Problem& p) {
   Tensor window = p.w;
   window.sizes[0] = 1;
-  for (std::int64_t i = 0; i < count(p.y); ++i) {
-    const Position o = position(p.y, i);
-    for (std::int64_t tap = 0; tap < count(window); ++tap) {
-      Position k = position(window, tap);
-      k[0] = o[1];
-      Position from{o[0], o[1] / of_group * in_group + k[1]};
+  std::vector<Tap> taps;
+  for (std::int64_t i = 0; i < count(window); ++i) {
+    const Position k = position(window, i);
+    Tap tap{.x = k[1] * p.x.strides[1], .w = static_cast<std::int64_t>(offset(p.w, k))};
+    for (std::size_t d = 0; d < 3; ++d) {
+      tap.shift[d] = k[d + 2] * p.conv.dilation[d] - p.conv.padding[d];
+      tap.x += tap.shift[d] * p.x.strides[d + 2];
+    }
+    taps.push_back(tap);
+  }
+  return taps;
+}
+
+/// Calls visit(element of y, of x, of w) for every multiplication, in an order or in the reverse of it.
+template <class F>
+void each_term(const Problem& p, bool backwards, const F& visit) {
+  const std::int64_t of_group = p.w.sizes[0] / p.conv.groups, in_group = p.w.sizes[1], all = count(p.y);
+  std::vector<Tap> taps = taps_of(p);
+  if (backwards) std::reverse(taps.begin(), taps.end());
+  for (std::int64_t i = 0; i < all; ++i) {
+    const Position o = position(p.y, backwards ? all - 1 - i : i);
+    Position first{o[0], o[1] / of_group * in_group};
+    for (std::size_t d = 0; d < 3; ++d) first[d + 2] = o[d + 2] * p.conv.stride[d];
+    const std::size_t y = offset(p.y, o), x = offset(p.x, first);
+    const std::int64_t w = o[1] * p.w.strides[0];
+    for (const Tap& tap : taps) {
       bool inside = true;
       for (std::size_t d = 0; d < 3; ++d) {
-        from[d + 2] = o[d + 2] * p.conv.stride[d] - p.conv.padding[d] + k[d + 2] * p.conv.dilation[d];
-        inside = inside && from[d + 2] >= 0 && from[d + 2] < p.x.sizes[d + 2];
+        const std::int64_t at = first[d + 2] + tap.shift[d];
+        inside = inside && at >= 0 && at < p.x.sizes[d + 2];
       }
-      if (inside) visit(offset(p.y, o), offset(p.x, from), offset(p.w, k));
+      if (inside)
+        visit(y, static_cast<std::size_t>(static_cast<std::int64_t>(x) + tap.x), static_cast<std::size_t>(w + tap.w));
     }
   }
+}
+
+template <class T>
+std::vector<T> values_of(const Elements& elements, std::size_t count) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(elements[i]);
+  return values;
 }
 
 template <class T>
@@ -160,19 +191,21 @@ void convolve(Machine& machine, const Context& context, const Problem& p, Kind k
   Elements x(machine, context, of[0], what + " (x)"), w(machine, context, of[1], what + " (w)"),
       y(machine, context, of[2], what + " (y)");
   const Elements bias(machine, context, of[3], what + " (bias)");
-  struct Term {
-    std::size_t y, x, w;
-  };
-  std::vector<Term> terms;
-  each_term(p, [&](std::size_t yi, std::size_t xi, std::size_t wi) { terms.push_back({yi, xi, wi}); });
-  if (backwards) std::reverse(terms.begin(), terms.end());
   Elements& output = kind == Kind::kForward ? y : kind == Kind::kInput ? x : w;
   const Tensor& shape = kind == Kind::kForward ? p.y : kind == Kind::kInput ? p.x : p.w;
   std::vector<T> sums(of[kind == Kind::kForward ? 2 : kind == Kind::kInput ? 0 : 1].count);
-  for (const Term& t : terms) {
-    if (kind == Kind::kForward) sums[t.y] += static_cast<T>(x[t.x]) * static_cast<T>(w[t.w]);
-    if (kind == Kind::kInput) sums[t.x] += static_cast<T>(y[t.y]) * static_cast<T>(w[t.w]);
-    if (kind == Kind::kWeight) sums[t.w] += static_cast<T>(y[t.y]) * static_cast<T>(x[t.x]);
+  const std::vector<T> xs = values_of<T>(x, of[0].count), ws = values_of<T>(w, of[1].count),
+                       ys = values_of<T>(y, of[2].count);
+  switch (kind) {
+    case Kind::kForward:
+      each_term(p, backwards, [&](std::size_t yi, std::size_t xi, std::size_t wi) { sums[yi] += xs[xi] * ws[wi]; });
+      break;
+    case Kind::kInput:
+      each_term(p, backwards, [&](std::size_t yi, std::size_t xi, std::size_t wi) { sums[xi] += ys[yi] * ws[wi]; });
+      break;
+    case Kind::kWeight:
+      each_term(p, backwards, [&](std::size_t yi, std::size_t xi, std::size_t wi) { sums[wi] += ys[yi] * xs[xi]; });
+      break;
   }
   for (std::int64_t i = 0; i < count(shape); ++i) {
     const Position where = position(shape, i);

@@ -93,12 +93,28 @@ std::vector<std::string> parts_of(const std::string& opcode) {
   return parts;
 }
 
+[[noreturn]] void not_emulated(const std::string& opcode) { misuse("the PTX opcode " + opcode + " is not emulated"); }
+
+/// What stands between an opcode and its type must be of `known`, which has a space around every word.
+void expect_known(const std::string& opcode, const std::vector<std::string>& parts, const std::string& known,
+                  std::size_t end) {
+  for (std::size_t i = 1; i < end; ++i) {
+    if (known.find(" " + parts[i] + " ") == std::string::npos) not_emulated(opcode);
+  }
+}
+// Scopes and orders: all are as strong as the strongest here.
+#define TENON_PTX_ORDERS " relaxed acquire release acq_rel cta gpu sys "
+
 std::vector<std::string> elements_of(const std::string& text) {
   return text[0] == '{' ? split(text.substr(1, text.size() - 2)) : std::vector<std::string>{text};
 }
 
 void read_memory_access(Instruction& instruction, const std::vector<std::string>& parts,
                         const std::vector<std::string>& operands, Names& names) {
+  // Spaces, orders, vectors; the rest are hints to caches.
+  expect_known(instruction.opcode, parts,
+               TENON_PTX_ORDERS " global const shared local param volatile weak v2 v4 nc ca cg cs lu cv wb wt ",
+               parts.size() - 1);
   instruction.space = has(parts, "global") || has(parts, "const") ? Space::kGlobal
                       : has(parts, "shared")                      ? Space::kShared
                       : has(parts, "local")                       ? Space::kLocal
@@ -119,6 +135,8 @@ void read_memory_access(Instruction& instruction, const std::vector<std::string>
 void read_atomic(Instruction& instruction, const std::vector<std::string>& parts,
                  const std::vector<std::string>& operands, Names& names) {
   instruction.kind = Kind::kAtomic;
+  expect_known(instruction.opcode, parts, TENON_PTX_ORDERS " global shared add min max and or xor exch cas ",
+               parts.size() - 1);
   instruction.space = has(parts, "shared") ? Space::kShared : has(parts, "global") ? Space::kGlobal : Space::kGeneric;
   const std::string& type = parts.back();
   instruction.bytes = std::stoul(type.substr(type.find_first_of("0123456789"))) / 8;
@@ -129,7 +147,7 @@ void read_atomic(Instruction& instruction, const std::vector<std::string>& parts
     instruction.operation = find_operation(instruction.mode + "." + type);
   if (instruction.mode.empty() ||
       (instruction.operation.compute == nullptr && instruction.mode != "cas" && instruction.mode != "exch"))
-    misuse("the PTX opcode " + instruction.opcode + " is not emulated");
+    not_emulated(instruction.opcode);
   const bool result = parts[0] == "atom";
   if (result) instruction.out.push_back(operand_of(operands[0], names, instruction.name));
   instruction.in.push_back(address_of(operands[result ? 1 : 0], names, instruction.name));
@@ -166,6 +184,7 @@ bool read_control(Instruction& instruction, const std::vector<std::string>& part
   } else if (base == "call") {
     read_call(instruction, operands);
   } else if (base == "membar" || base == "fence") {
+    expect_known(instruction.opcode, parts, TENON_PTX_ORDERS " sc gl ", parts.size());
     instruction.kind = Kind::kFence;
   } else if ((base == "bar" || base == "barrier") && has(parts, "warp")) {
     instruction.kind = Kind::kWarpBarrier;
@@ -210,7 +229,7 @@ void read_plain(Instruction& instruction, const std::vector<std::string>& parts,
     return;
   }
   instruction.operation = find_operation(instruction.opcode);
-  if (instruction.operation.compute == nullptr) misuse("the PTX opcode " + instruction.opcode + " is not emulated");
+  if (instruction.operation.compute == nullptr) not_emulated(instruction.opcode);
   if (operands.size() != instruction.operation.inputs + 1)
     misuse("the PTX opcode " + instruction.opcode + " is not emulated with " + std::to_string(operands.size()) +
            " operands");

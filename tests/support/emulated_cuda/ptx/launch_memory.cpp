@@ -42,11 +42,11 @@ unsigned char* Launch::global_bytes(const Thread& thread, const Instruction& ins
          "uses " + count_of(bytes) + " at " + hexadecimal(address) + ", beyond the end of its memory of " +
              count_of(extent->bytes));
   }
-  const bool reached = extent->mapped ? extent->reachable.contains(context_.device)
-                                      : extent->owner == context_.device || context_.peers.contains(extent->owner);
-  if (!reached) {
+  if (extent == last_extent_) return extent->backing->data() + offset;
+  if (!extent->is_reached_by(context_.device, [&](int owner) { return context_.peers.contains(owner); })) {
     stop(thread, instruction, "uses memory of device " + std::to_string(extent->owner) + " without access to it");
   }
+  if (!extent->is_there) stop(thread, instruction, "uses memory before a stream has got to its allocation");
   last_extent_ = extent;
   return extent->backing->data() + offset;
 }

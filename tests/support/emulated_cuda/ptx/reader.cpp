@@ -44,7 +44,9 @@ std::vector<std::string> statements_of(std::string_view text) {
       found.emplace_back(line.substr(begin));
       continue;
     }
-    for (const char c : line) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const char c = line[i];
+      const bool is_pair = line.substr(i, 2) == "::" || (i > 0 && line.substr(i - 1, 2) == "::");  // of an opcode
       const bool alone = open.find_first_not_of(" \t\n") == std::string::npos;
       if (c == ';') {
         close();
@@ -58,7 +60,7 @@ std::vector<std::string> statements_of(std::string_view text) {
       } else if (c == '{' || c == '}') {
         close();
         found.emplace_back(1, c);
-      } else if (c == ':' && braces_inside == 0 &&
+      } else if (c == ':' && !is_pair && braces_inside == 0 &&
                  open.find_first_of(" \t", open.find_first_not_of(" \t\n")) == std::string::npos) {
         open += c;
         close();

@@ -1,7 +1,7 @@
 // Page-locked host memory. Its tickets are those of the device that copies from and to it.
 #pragma once
 
-#include "memory_source.h"
+#include "memory/memory_source.h"
 
 #include <cstddef>
 

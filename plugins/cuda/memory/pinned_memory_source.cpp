@@ -1,5 +1,5 @@
 // Page-locked host memory by cudaHostAlloc.
-#include "pinned_memory_source.h"
+#include "memory/pinned_memory_source.h"
 
 #include <tenon/core/units.h>
 

@@ -1,36 +1,37 @@
-// driver_async: the rules of the pool behind cudaMallocAsync (CUDA's stream-ordered allocator), on any source; a
-// baseline. Best fit over a pool that all streams share; what one stream freed serves that stream at once, and another
-// one as the reuse policies say. What is unused beyond `release_threshold` goes back to the device at a
-// synchronisation: here, where a program's synchronisations cannot be seen, when more is asked of the device and
-// no stream has work on what it freed.
+// The rules of the pool behind cudaMallocAsync (CUDA's stream-ordered allocator), for sources without one. Best fit
+// over a pool that all streams share; what one stream freed serves that stream at once, and another one as the reuse
+// policies say. What is unused beyond `release_threshold` goes back to the device at a synchronisation: here, where a
+// program's synchronisations cannot be seen, when more is asked of the device and no stream has work on what it freed.
 //
 //   reuse_allow_opportunistic            blocks of a stream that has got to where it freed last
 //   reuse_allow_internal_dependencies    blocks of a stream that has not: it is waited for (the driver lets the stream
 //                                        wait instead of the host)
 //
 // Dependencies that a program makes between streams (reuse_follow_event_dependencies) are known to the driver alone.
+#pragma once
+
+#include "on_driver.h"
 #include "tiled/ordered_tiles.h"
 #include "tiled/tiled_allocator.h"
 
-#include <tenon/plugin/allocator_plugin.h>
+#include <tenon/core/options.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/factory.h>
 
-namespace {
+namespace tenon::driver_async {
 
-using namespace tenon;
-using namespace tenon::tiled;
-
-struct DriverAsync : DefaultRules {
-  using Index = OrderedTiles;
+struct Rules : tiled::DefaultRules {
+  using Index = tiled::OrderedTiles;
   static constexpr const char* kName = "driver_async";
   static constexpr bool kShares = true;
   static constexpr bool kWaitsFirst = true;
   static constexpr bool kMarksFrees = true;
-  static constexpr std::size_t kUnit = 512;
 
   static OptionSchema options() {
     return {
         OptionSpec::size("release_threshold", 0, "what stays cached at a synchronisation; PyTorch and RMM: all of it"),
-        OptionSpec::size("chunk", 32 * MiB, "the pool grows by multiples of it").range(kUnit, 1 * GiB),
+        OptionSpec::size("chunk", 32 * MiB, "without a pool of the driver's, ours grows by multiples of it")
+            .range(kUnit, 1 * GiB),
         OptionSpec::boolean("reuse_allow_opportunistic", true,
                             "a stream takes what another one freed, once that has got there"),
         OptionSpec::boolean("reuse_allow_internal_dependencies", true,
@@ -42,7 +43,7 @@ struct DriverAsync : DefaultRules {
             .is_baseline = true};
   }
 
-  explicit DriverAsync(const AllocatorContext& context)
+  explicit Rules(const AllocatorContext& context)
       : threshold_(context.options.size("release_threshold")),
         chunk_(align_up(context.options.size("chunk"), kUnit)),
         opportunistic_(context.options.boolean("reuse_allow_opportunistic")),
@@ -64,8 +65,4 @@ struct DriverAsync : DefaultRules {
   const bool opportunistic_, internal_dependencies_;
 };
 
-using DriverAsyncAllocator = TiledAllocator<DriverAsync>;
-
-}  // namespace
-
-TENON_ALLOCATOR(driver_async, "1.0", DriverAsyncAllocator, "the pool behind cudaMallocAsync, on any device; a baseline")
+}  // namespace tenon::driver_async

@@ -1,5 +1,7 @@
 // The CUDA device as a memory source.
-#include "memory_source.h"
+#include "memory/memory_source.h"
+
+#include "memory/driver_pool.h"
 
 #include <tenon/core/units.h>
 
@@ -121,8 +123,27 @@ void CudaMemorySource::synchronize() {
   timeline_.reached_until(before);
 }
 
+std::unique_ptr<DriverPool> CudaMemorySource::make_driver_pool(const DriverPoolOptions& options) {
+  return CudaDriverPool::make(*this, options);
+}
+
+void CudaMemorySource::add(CudaDriverPool& pool) {
+  const std::lock_guard lock(mutex_);
+  for (const int device : shared_with_) pool.share_with(device);
+  pools_.push_back(&pool);
+}
+
+void CudaMemorySource::remove(CudaDriverPool& pool) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(pools_, &pool);
+}
+
 void CudaMemorySource::share_with(int device) {
   if (has_virtual_memory()) virtual_.share_with(device);
+  const std::lock_guard lock(mutex_);
+  if (std::find(shared_with_.begin(), shared_with_.end(), device) != shared_with_.end()) return;
+  for (CudaDriverPool* pool : pools_) pool->share_with(device);
+  shared_with_.push_back(device);
 }
 
 }  // namespace tenon::cuda

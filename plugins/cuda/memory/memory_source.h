@@ -1,15 +1,21 @@
 // The CUDA device as a memory source: cudaMalloc, cuMem* virtual memory, and stream order through events.
 #pragma once
 
+#include "context.h"
+#include "memory/virtual_memory.h"
 #include "timeline.h"
-#include "virtual_memory.h"
 
 #include <tenon/memory/memory_source.h>
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 namespace tenon::cuda {
+
+class CudaDriverPool;
 
 class CudaMemorySource final : public MemorySource {
  public:
@@ -33,6 +39,7 @@ class CudaMemorySource final : public MemorySource {
   bool reached(Ticket ticket) override { return timeline_.reached(ticket); }
   void wait(Ticket ticket) override { timeline_.wait(ticket); }
   void synchronize() override;
+  std::unique_ptr<DriverPool> make_driver_pool(const DriverPoolOptions& options) override;
 
   const Context& context() const { return context_; }
   Timeline& timeline() { return timeline_; }
@@ -40,10 +47,15 @@ class CudaMemorySource final : public MemorySource {
   std::atomic<int>& captures() { return captures_; }
   void share_with(int device);
 
- private:
-  bool has_virtual_memory() const { return virtual_.page_bytes() != 0; }
+  /// Whether the capacity has room for `bytes` more, and then counts them.
   bool charge(std::size_t bytes) noexcept;
   void refund(std::size_t bytes) noexcept { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+  /// A pool of this device that is shared with whom the rest is.
+  void add(CudaDriverPool& pool);
+  void remove(CudaDriverPool& pool) noexcept;
+
+ private:
+  bool has_virtual_memory() const { return virtual_.page_bytes() != 0; }
 
   const Context& context_;
   std::size_t capacity_bytes_;
@@ -51,6 +63,9 @@ class CudaMemorySource final : public MemorySource {
   std::atomic<int> captures_{0};
   VirtualMemory virtual_;
   Timeline timeline_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<CudaDriverPool*> pools_;
+  std::vector<int> shared_with_;
 };
 
 }  // namespace tenon::cuda

@@ -1,5 +1,5 @@
 // Virtual memory of a device: a handle a page, access by range.
-#include "virtual_memory.h"
+#include "memory/virtual_memory.h"
 
 #include <tenon/core/units.h>
 
