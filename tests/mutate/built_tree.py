@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+HEADER_MOST = 12  # units that may include a mutated header: others would compile half the library anew
 COPIED = ("framework", "allocators", "plugins", "tests", "compat", "fuzz", "bench")
 
 
@@ -81,7 +82,17 @@ class BuiltTree:
         return self._dependents.get(header, [])
 
     def units_of(self, source: str):
-        return self._by_source.get(source, []) if source.endswith(".cpp") else self.dependents(source)
+        """Of a header that very many units include, those of its own layer's tests."""
+        if source.endswith(".cpp"):
+            return self._by_source.get(source, [])
+        units = self.dependents(source)
+        if self.is_wide(source):
+            layer = source.removeprefix("framework/tenon/").split("/")[0]
+            units = [u for u in units if u.object.startswith(f"tests/{layer}/")]
+        return units
+
+    def is_wide(self, source: str):
+        return not source.endswith(".cpp") and len(self.dependents(source)) > HEADER_MOST
 
     def is_built(self, source: str):
         return bool(self.units_of(source))

@@ -27,6 +27,8 @@ NEAR = {"kernels": ["tenon_kernel_conformance", "ops"], "allocators": ["allocato
         "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"]}
 NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources
 QUICK_S = 0.5
+FIRST_S = 1.0  # what the first process of a group takes; each further one GROWTH times as long
+GROWTH = 4
 SLOW_S = 3.0  # so slow a case is only asked about its own layer
 MOST_DATA = 8 << 30  # of one process: a mutant may ask for memory without end
 
@@ -202,9 +204,21 @@ class Trials:
                     left_s -= self.reach.entry(case)["seconds"]
                 if not key[0] or left_s > 0:
                     cases.append(case)
-            if cases:
-                chosen.append((key[2], cases))
+            chosen += [(key[2], part) for part in self.parts(cases)]
         return chosen
+
+    def parts(self, cases):
+        """The cases in processes that grow: those that reach little else first, as they are likely to be about the mutant."""
+        parts, most_s, taken_s = [[]], FIRST_S, 0.0
+        for case in sorted(cases, key=lambda c: (len(self.reach.entry(c)["reaches"]), self.reach.entry(c)["seconds"])):
+            seconds = self.reach.entry(case)["seconds"]
+            if parts[-1] and taken_s + seconds > most_s:
+                parts.append([])
+                most_s, taken_s = most_s * GROWTH, 0.0
+            parts[-1].append(case)
+            taken_s += seconds
+        in_order = {case: i for i, case in enumerate(cases)}
+        return [sorted(part, key=in_order.get) for part in parts if part]
 
     def try_mutant(self, number, layer):
         """(status, by whom, how many cases reach it)"""
