@@ -57,6 +57,7 @@ def from_main_file(location):
 
 
 READ_WITH = 0x1 | 0x4 | 0x100  # libclang: macros are remembered, and what a file includes is read once
+READ_ONCE = 0x1  # for a file that is not read again
 
 
 class Finder:

@@ -143,10 +143,11 @@ def read_by_clang(wish: Wish, source: bytes):
     """(its places, how many a macro hides, a function that says whether some of them compile at once)"""
     from clang import cindex
     path = f"{wish.root}/{wish.target.file}"
-    words = ["-x", "c++", *wish.arguments, "-w", "-include", str(HERE / "switch.h")]
+    words, read_with = ["-x", "c++", *wish.arguments, "-w", "-include", str(HERE / "switch.h")], places.READ_WITH
     if wish.target.file in READ_BEHIND:
         words += ["-include", READ_BEHIND[wish.target.file]]
-    unit = cindex.Index.create().parse(path, words, options=places.READ_WITH)
+        read_with = places.READ_ONCE  # it is in there, too
+    unit = cindex.Index.create().parse(path, words, options=read_with)
     if broken := errors(unit):
         raise RuntimeError(f"clang does not read {wish.target.file}: {broken[0]}")
     found, hidden = places.find(unit, source)

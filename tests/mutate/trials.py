@@ -24,7 +24,8 @@ from xml.etree import ElementTree
 LAYERS = ["core", "memory", "device", "kernel", "plugin", "dispatch", "tensor", "autograd", "ops", "nn", "optim", "data", "runtime",
           "train", "replay", "measure", "report", "cli"]
 NEAR = {"kernels": ["tenon_kernel_conformance", "ops"], "allocators": ["allocators", "conformance", "schedules"],
-        "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"]}
+        "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"],
+        "dispatch": ["dispatch", "device"]}  # calls of kernels are tried with the fake driver of tests/device
 NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources
 QUICK_S = 0.5
 FIRST_S = 1.0  # what the first process of a group takes; each further one GROWTH times as long
