@@ -76,6 +76,13 @@ class PlacesTest(unittest.TestCase):
         self.assertEqual(changes("template <int N> int g(); int f() { constexpr int k = 3; static_assert(k < 4); int a[5]; "
                                  "return g<6>() ; }"), [])
 
+    def test_a_file_that_is_included_in_the_middle_is_not_taken_for_this_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / "part.inl"
+            part.write_text("inline int part(int a) { return a + 1; }\n")
+            found, _ = planted_in(f'namespace n {{\n#include "{part}"\nint own(int a) {{ return a * part(a); }}\n}}')
+        self.assertEqual([p.change for p in found], ["* -> /"])
+
     def test_a_constant_grows_by_name_too(self):
         self.assertEqual(changes("constexpr int kMost = 3; int f() { return kMost; }"), ["kMost + 1"])
 

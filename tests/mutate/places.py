@@ -80,6 +80,8 @@ class Finder:
         self.found.setdefault(Place(start, end, change, text, form))
 
     def visit(self, cursor, inside):
+        if not inside and not from_main_file(cursor.location):
+            return  # of a file that is included in the middle of this one
         kind = kind_of(cursor)
         start, end = cursor.extent.start, cursor.extent.end
         if kind in CLOSED:
