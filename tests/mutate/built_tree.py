@@ -233,10 +233,13 @@ class BuiltTree:
         out.parent.mkdir(parents=True, exist_ok=True)
         words = [str(objects[w]) if w in objects else w for w in shlex.split(text)]
         words[words.index("-o") + 1] = str(out)
-        newest = max(Path(objects[w]).stat().st_mtime_ns for w in shlex.split(text) if w in objects)
-        newest = max(newest, (self.kept / output if (self.kept / output).exists() else self.build / output).stat().st_mtime_ns)
-        if not out.exists() or out.stat().st_mtime_ns < newest:
+        own = self.kept / output if (self.kept / output).exists() else self.build / output
+        made_of = [(w, (self.build / w).stat().st_mtime_ns) for w in words if w in map(str, objects.values())]
+        key, mark = repr((words, made_of, own.stat().st_mtime_ns)), out.with_name(out.name + ".key")
+        if not out.exists() or not mark.exists() or mark.read_text() != key:  # another run's is no older
+            mark.unlink(missing_ok=True)
             subprocess.run(words, cwd=self.build, check=True)
+            mark.write_text(key)
         return out
 
     # --- in place of what was built ---
