@@ -20,7 +20,14 @@ class FakeDriver final : public DeviceDriver {
   void copy(void*, const void*, std::size_t, CopyKind, StreamRef) override {}
   void fill(void*, std::uint8_t, std::size_t, StreamRef) override {}
   MemorySource* pinned_host_memory() override { return &pinned_; }
+  bool begin_kernel(StreamRef) override { return computes(); }
   std::size_t used_bytes() const { return source_.used_bytes(); }
+
+  /// False: a device of addresses only.
+  static bool& computes() {
+    static bool yes = true;
+    return yes;
+  }
 
  private:
   AddressOnlySource source_;

@@ -7,6 +7,7 @@ import pickle
 import re
 import signal
 import sys
+import threading
 import time
 import tomllib
 from pathlib import Path
@@ -108,7 +109,7 @@ def tried(tree, mutants, asked, folder, options):
     if broken:
         say(f"{len(broken)} cases fail without a mutant, or may not run alone, and are not asked: {', '.join(broken[:5])}"
             + (" …" if len(broken) > 5 else ""))
-    all_trials, done = trials.Trials(runner, reach, asked, options.patience), 0
+    all_trials, done, writing = trials.Trials(runner, reach, asked, options.patience), 0, threading.Lock()
 
     def one(mutant):
         nonlocal done
@@ -122,7 +123,8 @@ def tried(tree, mutants, asked, folder, options):
                                        "seconds": round(time.monotonic() - begun, 1)}
         done += 1
         say(f"{mutant.file}:{mutant.line}: {mutant.change}: {status}{' by ' + by if by else ''}")
-        file.write_text(json.dumps(dict(results)))
+        with writing:
+            trials.write_whole(file, json.dumps(dict(results)))
 
     runner.all_at_once(one, mutants)
     return results

@@ -69,6 +69,13 @@ def asked_of(layer: str, cases, labels, without=()):
             or (c.label not in below and c.last_s <= SLOW_S and (not labels or c.label in labels)))]
 
 
+def write_whole(file: Path, text: str):
+    """Whoever is killed meanwhile leaves what was there."""
+    beside = file.with_suffix(".part")
+    beside.write_text(text)
+    os.replace(beside, file)
+
+
 def kill_group(child):
     try:
         os.killpg(child.pid, signal.SIGKILL)
@@ -170,7 +177,7 @@ class Reach:
         self.save()
 
     def save(self):
-        self.file.write_text(json.dumps(self.known))
+        write_whole(self.file, json.dumps(self.known))
 
     def entry(self, case):
         return self.known.get(self._key(case), {})

@@ -27,10 +27,11 @@ class TellingDriver final : public DeviceDriver {
   DeviceProperties properties() const override { return {.name = "telling"}; }
   MemorySource& memory() override { return source_; }
   void fill(void*, std::uint8_t, std::size_t, StreamRef) override {}
-  void copy(void*, const void* from, std::size_t bytes, CopyKind, StreamRef) override {
+  void copy(void* to, const void* from, std::size_t bytes, CopyKind, StreamRef) override {
     std::vector<ReplayCounters> all(bytes / sizeof(ReplayCounters));
     std::memcpy(all.data(), from, bytes);
     written.push_back(std::move(all));
+    written_to.push_back(to);
   }
   void begin_capture(StreamRef stream) override { told.push_back("begin on " + std::to_string(stream.id)); }
   GraphRef end_capture(StreamRef stream) override {
@@ -44,6 +45,7 @@ class TellingDriver final : public DeviceDriver {
 
   std::vector<std::string> told;
   std::vector<std::vector<ReplayCounters>> written;
+  std::vector<const void*> written_to;
 
  private:
   AddressOnlySource source_;
@@ -132,6 +134,8 @@ TEST_F(CapturedGraphs, CountersAreZeroInTheFirstRunAndAskedForBeforeEveryLaterOn
     graph.replay();
     EXPECT_EQ(asked, 0);
     ASSERT_EQ(driver_.written.size(), 2u);
+    EXPECT_EQ(driver_.written_to[0], places[0]) << "what is written is what the kernels read";
+    EXPECT_EQ(driver_.written_to[1], places.back());
     for (const ReplayCounters& counters : driver_.written[0]) ASSERT_EQ(counters.step, 0);
     graph.replay();
     EXPECT_EQ(asked, kCounters);
