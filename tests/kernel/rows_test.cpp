@@ -196,6 +196,25 @@ TEST(Rows, SpecialFunctionsKnowTheirEnds) {
   EXPECT_NEAR(pointwise::digamma(-0.5), 0.03648997397857652, 1e-13);
 }
 
+TEST(Rows, SlopesWhereTheyJump) {
+  EXPECT_EQ(pointwise::Maximum::slope_a(1.0, 1.0, 1.0), 0.5) << "equals share it";
+  EXPECT_EQ(pointwise::Maximum::slope_b(1.0, 1.0, 1.0), 0.5);
+  EXPECT_EQ(pointwise::Minimum::slope_a(1.0, 1.0, 1.0), 0.5);
+  EXPECT_EQ(pointwise::Minimum::slope_b(1.0, 1.0, 1.0), 0.5);
+  EXPECT_EQ(pointwise::Atan2::slope_a(0.0, 0.0, 0.0), 0) << "and no NaN";
+  EXPECT_EQ(pointwise::Atan2::slope_b(0.0, 0.0, 0.0), 0);
+  EXPECT_EQ(pointwise::Hardswish::slope(-3.0, 0.0), 0);
+  EXPECT_EQ(pointwise::Hardswish::slope(3.0, 3.0), 1);
+}
+
+TEST(Rows, ComputeIntegersWhereTheyAreNotConverted) {
+  using pointwise::Integers;
+  for (const Integers kind : {Integers::kConverted, Integers::kRefused, Integers::kKept})
+    EXPECT_FALSE(pointwise::computes(kind)) << static_cast<int>(kind);
+  for (const Integers kind : {Integers::kSigned, Integers::kWrapped, Integers::kDivided})
+    EXPECT_TRUE(pointwise::computes(kind)) << static_cast<int>(kind);
+}
+
 TEST(Rows, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
   const auto insert = [&]<class Row>(Row) { EXPECT_TRUE(names.insert(Row::name).second) << Row::name; };
