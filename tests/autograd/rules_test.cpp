@@ -57,6 +57,33 @@ TEST(GradientsMemory, OfAViewOfWhatIsHeldElsewhereIsACopy) {
   EXPECT_TRUE(kept.equal(full({2, 2}, 3.)));
 }
 
+TEST(GradientsMemory, IsNotSharedWithAnAliasThatAHookKept) {
+  for (const bool is_of_the_leaf : {false, true}) {
+    for (const bool has_history : {false, true}) {
+      const Tensor x = ones({3}, requires_grad());
+      const Tensor y = x.view({3});
+      Tensor kept;
+      (is_of_the_leaf ? x : y).register_hook([&](const Tensor&) -> Tensor {
+        kept = full({3}, 2.);
+        const Tensor alias = kept.detach();  // of the same memory, and no view of it
+        return has_history ? alias.requires_grad_() : alias;
+      });
+      y.sum().backward();
+      x.grad().mul_(5);
+      EXPECT_TRUE(kept.equal(full({3}, 2.))) << is_of_the_leaf << has_history;
+    }
+  }
+}
+
+TEST(GradientsMemory, IsNotAPartOfALargerOne) {
+  const Tensor x = ones({3}, requires_grad());
+  const Tensor y = x.view({3});
+  y.register_hook([](const Tensor&) { return full({1000, 3}, 2.)[0]; });
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(full({3}, 2.)));
+  EXPECT_EQ(x.grad().storage().nbytes(), 3 * sizeof(float)) << "the rest is not kept alive";
+}
+
 TEST(GradientsMemory, OfAnExpandedGradientIsWhole) {
   const Tensor x = ones({4}, requires_grad());
   x.sum().backward();  // its gradient comes as one number, expanded

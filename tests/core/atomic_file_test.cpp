@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,25 @@ TEST_F(AtomicFiles, ReplacesAFileWhenItIsComplete) {
   }
   EXPECT_EQ(text_of(folder / "file"), "new");
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFiles, ANewFileMayBeReadByThoseWhomTheUmaskAllows) {
+  const mode_t before = ::umask(022);
+  write_atomically(folder / "file", "new");
+  ::umask(before);
+  EXPECT_EQ(fs::status(folder / "file").permissions(), fs::perms(0644));
+}
+
+TEST_F(AtomicFiles, AFileThatIsReplacedKeepsItsPermissions) {
+  write_atomically(folder / "file", "old");
+  fs::permissions(folder / "file", fs::perms(0604));
+  write_atomically(folder / "file", "new");
+  EXPECT_EQ(fs::status(folder / "file").permissions(), fs::perms(0604));
+}
+
+TEST_F(AtomicFiles, AWriteThatTheDeviceHasNoRoomForIsAnError) {
+  AtomicFile file("/dev/full");
+  EXPECT_THROW(file.write("new", 3), Error);
 }
 
 TEST_F(AtomicFiles, LeavesNothingBehindWhenItIsGivenUp) {

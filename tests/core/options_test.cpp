@@ -2,6 +2,7 @@
 #include "../support/message_of.h"
 
 #include <tenon/core/error.h>
+#include <tenon/core/option_edges.h>
 #include <tenon/core/options.h>
 
 #include <gmock/gmock.h>
@@ -76,6 +77,23 @@ TEST(Options, TakeTextOfTheirTypeUpToTheirBounds) {
   EXPECT_EQ(options.text("label"), "");
 }
 
+TEST(Options, AreReadToTheEndOfTheirTextWhateverIsBehindIt) {
+  Options options(schema());
+  const std::string_view longer = "0.56x";
+  options.set_text("share", longer.substr(0, 3));
+  EXPECT_EQ(options.real("share"), 0.5);
+  options.set_text("count", longer.substr(2, 1));
+  EXPECT_EQ(options.integer("count"), 5);
+}
+
+TEST(Options, HaveEdgesWhereTheyDeclareBoundsOrChoices) {
+  std::vector<std::string> edges;
+  for (const OptionEdge& edge : option_edges(schema())) edges.push_back(edge.option + "=" + to_string(edge.value));
+  EXPECT_THAT(edges, ElementsAre("checks=false", "count=-2", "count=8", "share=0.25", "share=0.75", "limit=512",
+                                 "limit=4KiB", "order=first", "order=next"));
+  EXPECT_TRUE(option_edges({OptionSpec::integer("count", 5, ""), OptionSpec::text("label", "none", "")}).empty());
+}
+
 TEST(Options, RefuseWithNameTypeAndRange) {
   EXPECT_EQ(refused("checks", "yes"), "option 'checks' expects a boolean; got \"yes\": write true or false");
   EXPECT_EQ(refused("count", "9"), "option 'count' expects an integer, from -2 to 8; got 9: too large");
@@ -112,6 +130,8 @@ TEST(Options, TakeTypedValuesAndIntegersWhereTheyMeanTheSame) {
             "option 'count' expects an integer, from -2 to 8; got a string (5)");
   EXPECT_EQ(message_of<ConfigError>([&] { options.set("count", 2.0); }),
             "option 'count' expects an integer, from -2 to 8; got a number (2)");
+  EXPECT_EQ(message_of<ConfigError>([&] { options.set("limit", 600.0); }),
+            "option 'limit' expects a size, from 512 to 4KiB; got a number (600)");
   EXPECT_EQ(message_of<ConfigError>([&] { options.set("checks", std::int64_t{1}); }),
             "option 'checks' expects a boolean; got an integer (1)");
   EXPECT_THROW(options.set("count", std::int64_t{9}), ConfigError);

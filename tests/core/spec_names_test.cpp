@@ -29,5 +29,17 @@ TEST(SpecNames, KnowAFileByItsWord) {
   EXPECT_FALSE(names_a_file("planned:file=/a/b.so"));
 }
 
+TEST(AllocatorTitles, NameAFileOnlyWhereSeveralHaveAllocatorsOfThatName) {
+  EXPECT_THAT(allocator_titles({"mine", "caching"}, {"/a/mine.so:chunk=1MiB", "caching"}),
+              ElementsAre("mine", "caching"));
+  EXPECT_THAT(allocator_titles({"mine", "mine"}, {"/old/mine.so:chunk=1MiB", "/new/mine.so"}),
+              ElementsAre("old/mine.so", "new/mine.so"));
+  EXPECT_THAT(allocator_titles({"mine", "mine"}, {"/a/mine.so:chunk=1MiB", "/a/mine.so:chunk=2MiB"}),
+              ElementsAre("mine", "mine"))
+      << "one file";
+  EXPECT_THAT(allocator_titles({"mine", "mine"}, {"mine", "/a/mine.so"}), ElementsAre("mine", "mine.so"))
+      << "one is found by its name";
+}
+
 }  // namespace
 }  // namespace tenon::test

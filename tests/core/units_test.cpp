@@ -29,6 +29,12 @@ TEST(Sizes, AWholeNumberTakesAnyUnitOrNone) {
   EXPECT_EQ(parse_size("18446744073709551615"), ~std::size_t{0});
 }
 
+TEST(Sizes, AreReadToTheEndOfTheirTextWhateverIsBehindIt) {
+  const std::string_view longer = "12345MiB";
+  EXPECT_EQ(parse_size(longer.substr(0, 3)), 123u);
+  EXPECT_EQ(parse_size(longer.substr(0, 5)), 12345u);
+}
+
 TEST(Sizes, AFractionOfAUnitIsRoundedDownToWholeBytes) {
   EXPECT_EQ(parse_size("1.5GiB"), GiB + GiB / 2);
   EXPECT_EQ(parse_size("14.7GiB"), 15784004812u) << "15784004812.8";

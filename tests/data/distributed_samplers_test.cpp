@@ -77,6 +77,18 @@ TEST(DistributedSampler, AnEpochIsAnOrder) {
   EXPECT_NE(all_shares<DistributedRandomSampler>(true, 1), all_shares<DistributedRandomSampler>(true, 2));
 }
 
+TEST(DistributedSampler, TwoElementsComeInEitherOrder) {
+  std::vector<Indices> seen;
+  for (std::size_t epoch = 0; epoch < 20; ++epoch) {
+    DistributedRandomSampler sampler(2, 1, 0);
+    sampler.set_epoch(epoch);
+    sampler.reset();
+    seen.push_back(share(sampler));
+  }
+  EXPECT_THAT(seen, ::testing::Contains(ElementsAre(0, 1)));
+  EXPECT_THAT(seen, ::testing::Contains(ElementsAre(1, 0)));
+}
+
 TEST(DistributedSampler, ASavedOneContinuesWhereItWas) {
   DistributedRandomSampler sampler(10, 2, 1);
   sampler.set_epoch(3);
@@ -91,7 +103,8 @@ TEST(DistributedSampler, ASavedOneContinuesWhereItWas) {
 }
 
 TEST(DistributedSampler, RefusesARankOutsideItsReplicasAndAPositionOfAnother) {
-  EXPECT_THAT([] { DistributedSequentialSampler(10, 2, 2); }, ThrowsMessage<Error>(HasSubstr("rank 2 of 2")));
+  EXPECT_THAT([] { DistributedSequentialSampler(10, 2, 3); }, ThrowsMessage<Error>(HasSubstr("rank 3 of 2")));
+  EXPECT_THROW(DistributedSequentialSampler(10, 2, 2), Error);
   DistributedSequentialSampler first(10, 2, 0), second(10, 2, 1);
   std::stringstream stream;
   save(first, stream);

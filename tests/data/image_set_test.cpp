@@ -3,6 +3,8 @@
 
 #include <tenon/core/error.h>
 #include <tenon/data/image_set.h>
+#include <tenon/data/mnist.h>
+#include <tenon/ops/ops.h>
 
 #include <gmock/gmock.h>
 
@@ -25,13 +27,29 @@ std::string error_of_set(const std::filesystem::path& folder) {
 using ImageSet = TemporaryFolder;
 
 TEST_F(ImageSet, PicturesAndLabelsComeTogether) {
-  write("t10k-images-idx3-ubyte.gz", gzipped(idx_bytes({2, 3, 3}, 18)));
+  write("t10k-images-idx3-ubyte.gz", gzipped(idx_bytes({2, 3, 4}, 24)));
   write("t10k-labels-idx1-ubyte", idx_bytes({2}, 2));
   const data::ImageSet set = read_mnist(folder, Split::kTest);
   EXPECT_EQ(set.count, 2);
   EXPECT_EQ(set.height, 3);
-  EXPECT_EQ(set.pixels.size(), 18u);
+  EXPECT_EQ(set.width, 4);
+  EXPECT_EQ(set.pixels.size(), 24u);
   EXPECT_EQ(set.labels, (std::vector<std::uint8_t>{0, 1}));
+}
+
+TEST_F(ImageSet, AsADataSetHasItsModesPicturesFromZeroToOne) {
+  using data::datasets::MNIST;
+  for (const std::string part : {"train", "t10k"}) {
+    write(part + "-images-idx3-ubyte", idx_bytes({part == "train" ? 3u : 2u, 3, 4}, part == "train" ? 36 : 24));
+    write(part + "-labels-idx1-ubyte", idx_bytes({part == "train" ? 3u : 2u}, part == "train" ? 3 : 2));
+  }
+  MNIST train(folder.string(), MNIST::Mode::kTrain), test(folder.string(), MNIST::Mode::kTest);
+  EXPECT_EQ(train.size(), 3u);
+  EXPECT_EQ(test.size(), 2u);
+  const auto [picture, label] = test.get(1);
+  EXPECT_EQ(picture.sizes(), IntArrayRef({1, 3, 4}));
+  EXPECT_FLOAT_EQ(picture[0][0][1].item<float>(), 3.f / 255) << "the 13th pixel, which count up to ten";
+  EXPECT_EQ(label.item<std::int64_t>(), 1);
 }
 
 TEST_F(ImageSet, AMissingFolderNamesThePackage) {

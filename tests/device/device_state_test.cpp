@@ -1,11 +1,13 @@
 // Opening devices, current devices and streams, swapping allocators.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/lazy_drivers.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <device/fake_driver.h>
+#include <support/message_of.h>
 
 #include <thread>
 
@@ -69,6 +71,42 @@ TEST(DeviceState, AnIndexOfMinusOneIsTheThreadsCurrentDevice) {
   set_current_device(fake().type(), 0);
   EXPECT_THROW(set_current_device(fake().type(), -1), Error);
   EXPECT_THROW(set_current_device(fake().type(), kMaxDevicesPerType), Error);
+}
+
+TEST(DeviceState, AnIndexOrAKindBeyondTheLastIsRefused) {
+  const FakeDevices devices;
+  EXPECT_EQ(device_state(fake(kMaxDevicesPerType - 1)).device(), fake(63));
+  EXPECT_EQ(test::message_of([] { device_state(fake(kMaxDevicesPerType)); }),
+            "no device 'fake:64': indices go from 0 to 63");
+  EXPECT_EQ(test::message_of([] { set_current_device(fake().type(), kMaxDevicesPerType); }),
+            "no device 'fake:64': indices go from 0 to 63");
+  EXPECT_EQ(test::message_of([] {
+              device_state({DeviceType(kMaxDeviceTypes), 0});
+            }),
+            "no device 'unknown:0': indices go from 0 to 63");
+}
+
+TEST(LazyDrivers, AreMadeOnceEachUpToTheirCount) {
+  LazyDrivers<std::string> drivers("simulated");
+  int made = 0;
+  const auto make = [&](const std::string& name) {
+    ++made;
+    return std::make_unique<std::string>(name);
+  };
+  drivers.resize(2);
+  EXPECT_EQ(drivers.get(1, make), "simulated:1");
+  EXPECT_EQ(&drivers.get(1, make), &drivers.get(1, make));
+  EXPECT_EQ(drivers.get(0, make), "simulated:0");
+  EXPECT_EQ(made, 2);
+  for (const int wrong : {-1, 2}) {
+    EXPECT_EQ(
+        test::message_of([&] { drivers.get(wrong, make); }),
+        "there is no device simulated:" + std::to_string(wrong) + ": 2 are configured; raise device.simulated.count");
+  }
+  drivers.destroy_all();
+  EXPECT_EQ(drivers.count(), 2);
+  drivers.get(1, make);
+  EXPECT_EQ(made, 3);
 }
 
 TEST(StreamGuard, SetsTheStreamOfOneDeviceOnOneThreadAndNests) {

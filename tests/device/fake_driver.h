@@ -20,7 +20,14 @@ class FakeDriver final : public DeviceDriver {
   void copy(void*, const void*, std::size_t, CopyKind, StreamRef) override {}
   void fill(void*, std::uint8_t, std::size_t, StreamRef) override {}
   MemorySource* pinned_host_memory() override { return &pinned_; }
+  bool begin_kernel(StreamRef) override { return computes(); }
   std::size_t used_bytes() const { return source_.used_bytes(); }
+
+  /// False: a device of addresses only.
+  static bool& computes() {
+    static bool yes = true;
+    return yes;
+  }
 
  private:
   AddressOnlySource source_;
@@ -28,16 +35,17 @@ class FakeDriver final : public DeviceDriver {
   std::size_t capacity_bytes_;
 };
 
-/// Opens devices of kind "fake" with 100 MiB each, for as long as it lives.
+/// Opens devices of kind "fake" with 100 MiB each, for as long as it lives; 0 bytes are a device without a capacity.
 class FakeDevices {
  public:
-  FakeDevices() {
+  explicit FakeDevices(std::size_t capacity_bytes = std::size_t{100} * 1024 * 1024) {
     drivers().clear();
     opened() = 0;
+    capacity() = capacity_bytes;
     set_device_resolver([](Device device) {
       ++opened();
       auto& driver = drivers()[device.index()];
-      driver = std::make_unique<FakeDriver>(std::size_t{100} * 1024 * 1024);
+      driver = std::make_unique<FakeDriver>(capacity());
       auto state = std::make_unique<DeviceState>(device, *driver);
       state->swap_allocator(make_stack(driver->memory()));
       return state;
@@ -51,6 +59,10 @@ class FakeDevices {
   static int& opened() {
     static int count = 0;
     return count;
+  }
+  static std::size_t& capacity() {
+    static std::size_t bytes = 0;
+    return bytes;
   }
   static std::map<int, std::unique_ptr<FakeDriver>>& drivers() {
     static std::map<int, std::unique_ptr<FakeDriver>> all;

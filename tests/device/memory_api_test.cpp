@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <device/fake_driver.h>
+#include <support/message_of.h>
 #include <sstream>
 
 namespace tenon {
@@ -101,6 +102,26 @@ TEST_F(MemoryApi, AFractionLimitsReservedMemoryUnderEveryAllocatorAndOneLiftsIt)
   EXPECT_THROW(set_per_process_memory_fraction(1.1, fake()), Error);
   EXPECT_THROW(set_per_process_memory_fraction(-0.1, fake()), Error);
   EXPECT_THROW(set_per_process_memory_fraction(std::nan(""), fake()), Error);
+}
+
+TEST(MemoryApiWithoutCapacity, TakesNoFractionButOne) {
+  const FakeDevices devices(0);
+  EXPECT_EQ(test::message_of([] { set_per_process_memory_fraction(0.5, fake()); }),
+            "fake:0 has no capacity to take a fraction of; layer 'limit' sets a limit in bytes");
+  EXPECT_NO_THROW(set_per_process_memory_fraction(1.0, fake()));
+  EXPECT_EQ(get_per_process_memory_fraction(fake()), 1.0);
+}
+
+TEST_F(MemoryApi, ASnapshotHasTheStacksOfLiveBlocksWhereEventsKeepNone) {
+  record_memory_history({.stacks = StackContext::kState}, fake());
+  const Block live = allocator().allocate({.bytes = 1000});
+  const MemorySnapshot snapshot = memory_snapshot(fake());
+  for (const HistoryEvent& event : snapshot.events) EXPECT_EQ(event.stack, 0u);
+  const StackId stack = snapshot.segments.at(0).blocks.at(0).stack;
+  ASSERT_NE(stack, 0u);
+  EXPECT_FALSE(snapshot.stacks.frames_of(stack).empty());
+  allocator().deallocate(live);
+  stop_memory_history(fake());
 }
 
 TEST_F(MemoryApi, MemGetInfoIsTheDevicesOwnView) {
@@ -292,11 +313,11 @@ TEST(MemorySummary, IsPyTorchsTableToTheCharacter) {
 TEST(MemorySummary, LargeFiguresChangeTheirUnitWithTheTotalOfTheColumn) {
   MemoryStats stats;
   stats.allocated_bytes = {.current = static_cast<std::int64_t>(2048 * GiB), .peak = 786431};
-  stats.allocations = {.current = 750000, .peak = 749999};
+  stats.allocations = {.current = 750000, .peak = 749999, .allocated = 750'000'000'000};
   const std::string text = memory_summary_of(memory_stats_table(stats), 3, true);
   EXPECT_THAT(text, HasSubstr("device ID 3 "));
   EXPECT_THAT(text, HasSubstr("| Allocated memory      |   2048 GiB | 786431 B   |"));
-  EXPECT_THAT(text, HasSubstr("| Allocations           |     750 K  |  749999    |"));
+  EXPECT_THAT(text, HasSubstr("| Allocations           |     750 K  |  749999    |  750000 M  |"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace tenon {
@@ -74,6 +75,35 @@ TEST(Dispatch, SaysThatNobodyHasAKernelOrListsAllThatDo) {
   EXPECT_NE(message("dispatch_test_i").find("dispatch_test_kind"), std::string::npos);
   EXPECT_NE(message("dispatch_test_i").find(", dispatch_test_"), std::string::npos);
   EXPECT_EQ(name_of(OperatorId{1'000'000}), "?");
+}
+
+/// In a process of its own, since names are never given back.
+using DispatchDeathTest = testing::Test;
+
+TEST(DispatchDeathTest, HasRoomFor1024NamesAndAnErrorForTheNext) {
+  const auto fill = [] {
+    for (int again = 0; again < 2000; ++again) intern_operator("dispatch_test_known");  // takes no more room
+    std::string message;
+    OperatorId last;
+    for (int i = 0; message.empty(); ++i) {
+      const std::string name = "dispatch_test_" + std::to_string(i);
+      try {
+        last = intern_operator(name);
+        if (name_of(last) != name) std::exit(2);
+      } catch (const Error& error) {
+        message = error.what();
+      }
+    }
+    if (last.value != 1023 || name_of({1024}) != "?") std::exit(3);
+    if (!message.starts_with("more than 1024 operator names: 'dispatch_test_")) std::exit(4);
+    try {
+      intern_operator("dispatch_test_one_more");
+      std::exit(5);
+    } catch (const Error&) {
+    }
+    std::exit(intern_operator(name_of(last)).value == last.value ? 0 : 6);
+  };
+  EXPECT_EXIT(fill(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+HEADER_MOST = 12  # units that may include a mutated header: others would compile half the library anew
 COPIED = ("framework", "allocators", "plugins", "tests", "compat", "fuzz", "bench")
 
 
@@ -81,7 +82,17 @@ class BuiltTree:
         return self._dependents.get(header, [])
 
     def units_of(self, source: str):
-        return self._by_source.get(source, []) if source.endswith(".cpp") else self.dependents(source)
+        """Of a header that very many units include, those of its own layer's tests."""
+        if source.endswith(".cpp"):
+            return self._by_source.get(source, [])
+        units = self.dependents(source)
+        if self.is_wide(source):
+            layer = source.removeprefix("framework/tenon/").split("/")[0]
+            units = [u for u in units if u.object.startswith(f"tests/{layer}/")]
+        return units
+
+    def is_wide(self, source: str):
+        return not source.endswith(".cpp") and len(self.dependents(source)) > HEADER_MOST
 
     def is_built(self, source: str):
         return bool(self.units_of(source))
@@ -222,10 +233,13 @@ class BuiltTree:
         out.parent.mkdir(parents=True, exist_ok=True)
         words = [str(objects[w]) if w in objects else w for w in shlex.split(text)]
         words[words.index("-o") + 1] = str(out)
-        newest = max(Path(objects[w]).stat().st_mtime_ns for w in shlex.split(text) if w in objects)
-        newest = max(newest, (self.kept / output if (self.kept / output).exists() else self.build / output).stat().st_mtime_ns)
-        if not out.exists() or out.stat().st_mtime_ns < newest:
+        own = self.kept / output if (self.kept / output).exists() else self.build / output
+        made_of = [(w, (self.build / w).stat().st_mtime_ns) for w in words if w in map(str, objects.values())]
+        key, mark = repr((words, made_of, own.stat().st_mtime_ns)), out.with_name(out.name + ".key")
+        if not out.exists() or not mark.exists() or mark.read_text() != key:  # another run's is no older
+            mark.unlink(missing_ok=True)
             subprocess.run(words, cwd=self.build, check=True)
+            mark.write_text(key)
         return out
 
     # --- in place of what was built ---

@@ -7,6 +7,7 @@ import pickle
 import re
 import signal
 import sys
+import threading
 import time
 import tomllib
 from pathlib import Path
@@ -25,6 +26,10 @@ def arguments():
                              "that this branch changed")
     parser.add_argument("--mutants", type=int, default=40, metavar="N", help="of each layer (40)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which ones (1)")
+    parser.add_argument("--files", type=int, default=0, metavar="N",
+                        help="at most of each layer, drawn by length: fewer are read and compiled (all)")
+    parser.add_argument("--slow", type=float, default=0, metavar="SECONDS",
+                        help="cases that took longer when `./dev test` last ran are not asked at all (all are)")
     parser.add_argument("--least", type=float, default=90, metavar="PERCENT", help="that must be killed of each layer (90)")
     parser.add_argument("--patience", type=float, default=120, metavar="SECONDS",
                         help="of tests that a mutant may cost; those of its own layer are always asked (120)")
@@ -56,7 +61,7 @@ def planned(root, tree, options, targets, folder):
             return kept["mutants"], kept["looked"]
         for old in folder.iterdir():  # of other sources
             old.unlink()
-    mutants, looked = plan.draw(tree, targets, options.mutants, options.seed, options.jobs, say)
+    mutants, looked = plan.draw(tree, targets, options.mutants, options.seed, options.jobs, say, options.files)
     file.write_bytes(pickle.dumps({"digest": key, "mutants": mutants, "looked": looked}))
     return mutants, looked
 
@@ -88,7 +93,7 @@ def asked_cases(tree, mutants, options):
     import trials
     cases = trials.cases_of(tree.build)
     wanted = {c for layer in {m.layer for m in mutants} for c in trials.asked_of(layer, cases, options.tests, options.without)}
-    return [c for c in cases if c in wanted]
+    return [c for c in cases if c in wanted and not 0 < options.slow < c.last_s]
 
 
 def tried(tree, mutants, asked, folder, options):
@@ -104,7 +109,7 @@ def tried(tree, mutants, asked, folder, options):
     if broken:
         say(f"{len(broken)} cases fail without a mutant, or may not run alone, and are not asked: {', '.join(broken[:5])}"
             + (" …" if len(broken) > 5 else ""))
-    all_trials, done = trials.Trials(runner, reach, asked, options.patience), 0
+    all_trials, done, writing = trials.Trials(runner, reach, asked, options.patience), 0, threading.Lock()
 
     def one(mutant):
         nonlocal done
@@ -118,7 +123,8 @@ def tried(tree, mutants, asked, folder, options):
                                        "seconds": round(time.monotonic() - begun, 1)}
         done += 1
         say(f"{mutant.file}:{mutant.line}: {mutant.change}: {status}{' by ' + by if by else ''}")
-        file.write_text(json.dumps(dict(results)))
+        with writing:
+            trials.write_whole(file, json.dumps(dict(results)))
 
     runner.all_at_once(one, mutants)
     return results
@@ -180,7 +186,8 @@ def main():
         tree.restore()
     targets = plan.targets_of(root, options.paths) if options.paths else plan.changed_targets(root)
     name = re.sub(r"[^\w.:-]+", "+", " ".join(options.paths) or "changed")[:150]
-    folder = work / "runs" / f"{name}-{options.seed}-{options.mutants}"
+    drawn = f"{name}-{options.seed}-{options.mutants}" + (f"-{options.files}" if options.files else "")
+    folder = work / "runs" / drawn
     folder.mkdir(parents=True, exist_ok=True)
     mutants, looked = planned(root, tree, options, targets, folder)
     if not mutants:

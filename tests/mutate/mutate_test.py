@@ -15,6 +15,7 @@ except Exception as reason:  # of several kinds: no module, no library
 import built_tree
 import places
 import plan
+import rows
 import schema
 import trials
 
@@ -75,6 +76,13 @@ class PlacesTest(unittest.TestCase):
         self.assertEqual(changes("template <int N> int g(); int f() { constexpr int k = 3; static_assert(k < 4); int a[5]; "
                                  "return g<6>() ; }"), [])
 
+    def test_a_file_that_is_included_in_the_middle_is_not_taken_for_this_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / "part.inl"
+            part.write_text("inline int part(int a) { return a + 1; }\n")
+            found, _ = planted_in(f'namespace n {{\n#include "{part}"\nint own(int a) {{ return a * part(a); }}\n}}')
+        self.assertEqual([p.change for p in found], ["* -> /"])
+
     def test_a_constant_grows_by_name_too(self):
         self.assertEqual(changes("constexpr int kMost = 3; int f() { return kMost; }"), ["kMost + 1"])
 
@@ -84,6 +92,39 @@ class PlacesTest(unittest.TestCase):
             for q in found:
                 self.assertTrue(p.end <= q.start or q.end <= p.start or (p.start <= q.start and q.end <= p.end)
                                 or (q.start <= p.start and p.end <= q.end), (p, q))
+
+
+class RowsTest(unittest.TestCase):
+    ROW = b"// TENON_UNARY(no, row)\nTENON_UNARY(Some, some, kInput, kSigned, kSame, x < T(0) ? f(-x, y) : T(0.5),\n  -y, -2, 2, {-1.5, 1e-3})\n"
+
+    def test_a_formula_is_changed_and_what_it_is_checked_with_is_not(self):
+        found = rows.find(self.ROW)
+        self.assertEqual([p.change for p in found], ["< -> <=", "< -> >=", "- dropped", "0 + 1", "0.5 * 2", "- dropped"])
+        self.assertEqual(found[0].text, b"x <= T(0) ? f(-x, y) : T(0.5)")
+        self.assertEqual(found[2].text, b"x < T(0) ? f(x, y) : T(0.5)")
+        self.assertEqual(schema.apply(self.ROW, found[5]), self.ROW.replace(b"  -y", b"  y"))
+
+    def test_the_rows_of_the_tree_have_formulas_of_every_kind(self):
+        folder = HERE.parent.parent / "framework/tenon/kernel/rows"
+        for file in folder.glob("*.inl"):
+            source = file.read_bytes()
+            for kind in {m[1] for m in rows.ROW.finditer(source)}:
+                self.assertIn(kind, rows.FORMULAS)
+            self.assertGreater(len(rows.find(source)), 20, file)
+
+
+class PartsTest(unittest.TestCase):
+    class Known:
+        """Of a case named S:R it is known that it takes S seconds and reaches R mutants."""
+
+        def entry(self, case):
+            seconds, reached = case.name.split(":")
+            return {"seconds": float(seconds), "reaches": list(range(int(reached)))}
+
+    def test_cases_that_reach_little_else_are_run_first_and_processes_grow(self):
+        cases = [trials.Case(name, "p", "ops", 1) for name in ("0.9:9", "0.4:1", "0.5:2", "3:5", "2:8")]
+        parts = trials.Trials(None, self.Known(), [], 0).parts(cases)
+        self.assertEqual([[c.name for c in part] for part in parts], [["0.4:1", "0.5:2"], ["3:5"], ["0.9:9", "2:8"]])
 
 
 class SchemaTest(unittest.TestCase):

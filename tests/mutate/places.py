@@ -57,6 +57,7 @@ def from_main_file(location):
 
 
 READ_WITH = 0x1 | 0x4 | 0x100  # libclang: macros are remembered, and what a file includes is read once
+READ_ONCE = 0x1  # for a file that is not read again
 
 
 class Finder:
@@ -79,6 +80,8 @@ class Finder:
         self.found.setdefault(Place(start, end, change, text, form))
 
     def visit(self, cursor, inside):
+        if not inside and not from_main_file(cursor.location):
+            return  # of a file that is included in the middle of this one
         kind = kind_of(cursor)
         start, end = cursor.extent.start, cursor.extent.end
         if kind in CLOSED:

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import places
+import rows
 import schema
 
-HEADER_MOST = 12  # units that may include a mutated header: others would compile half the library anew
+HERE = Path(__file__).parent
+# What a file is read with that is no source by itself.
+READ_BEHIND = {"framework/tenon/kernel/pointwise_helpers.inl": "tenon/kernel/pointwise.h"}
 FOLDERS = {"kernels": "plugins/cpu/kernels", "allocators": "allocators", "plugins": "plugins"}
 
 
@@ -64,7 +67,7 @@ def targets_of(root: Path, words):
         else:
             listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", path], cwd=root, capture_output=True,
                                     text=True, check=True).stdout
-            files = sorted(f for f in listed.splitlines() if f.endswith((".cpp", ".h")))
+            files = sorted(f for f in listed.splitlines() if f.endswith((".cpp", ".h")) or rows.is_row_file(f) or f in READ_BEHIND)
         layer = name if name in FOLDERS else None
         targets += [Target(layer or layer_of(f), f, ranges) for f in files]
     joined = {}  # a file may be named for several of its lines
@@ -116,34 +119,15 @@ class Wish:
 
 def sample(wish: Wish):
     """(places that compile, how many there are, how many a macro hides, how many do not compile)"""
-    from clang import cindex
-    path = f"{wish.root}/{wish.target.file}"
-    source = Path(path).read_bytes()
-    switch = str(Path(__file__).parent / "switch.h")
-    language = ["-x", "c++"]
-    unit = cindex.Index.create().parse(path, [*language, *wish.arguments, "-w", "-include", switch], options=places.READ_WITH)
-    if broken := errors(unit):
-        raise RuntimeError(f"clang does not read {wish.target.file}: {broken[0]}")
-    found, hidden = places.find(unit, source)
+    source = Path(f"{wish.root}/{wish.target.file}").read_bytes()
+    if rows.is_row_file(wish.target.file):  # macros, which clang reads where they are included; g++ says what does not compile
+        found, hidden, compiles = rows.find(source), 0, lambda chosen: True
+    else:
+        found, hidden, compiles = read_by_clang(wish, source)
     if wish.target.lines:
         line = lambda p: source.count(b"\n", 0, p.start) + 1
         found = [p for p in found if any(a <= line(p) <= b for a, b in wish.target.lines)]
-    classes = collections.defaultdict(list)
-    for place in found:
-        classes[class_of(place.change)].append(place)
-    rng = random.Random(wish.seed)
-    for group in classes.values():
-        rng.shuffle(group)
-    order = []
-    while any(classes.values()):
-        name = rng.choice(sorted(n for n in classes if classes[n]))
-        order.append(classes[name].pop())
-
-    def compiles(chosen):
-        planted = [schema.Planted(i + 1, p) for i, p in enumerate(chosen)]
-        unit.reparse([(path, schema.write(source, planted))], options=places.READ_WITH)
-        return not errors(unit)
-
+    order = in_drawn_order(found, wish.seed)
     good, refused = [], 0
     while order and len(good) < wish.wanted:
         some, order = order[:wish.wanted - len(good)], order[wish.wanted - len(good):]
@@ -155,33 +139,62 @@ def sample(wish: Wish):
     return good, len(found), hidden, refused
 
 
+def read_by_clang(wish: Wish, source: bytes):
+    """(its places, how many a macro hides, a function that says whether some of them compile at once)"""
+    from clang import cindex
+    path = f"{wish.root}/{wish.target.file}"
+    words, read_with = ["-x", "c++", *wish.arguments, "-w", "-include", str(HERE / "switch.h")], places.READ_WITH
+    if wish.target.file in READ_BEHIND:
+        words += ["-include", READ_BEHIND[wish.target.file]]
+        read_with = places.READ_ONCE  # it is in there, too
+    unit = cindex.Index.create().parse(path, words, options=read_with)
+    if broken := errors(unit):
+        raise RuntimeError(f"clang does not read {wish.target.file}: {broken[0]}")
+    found, hidden = places.find(unit, source)
+
+    def compiles(chosen):
+        if wish.target.file in READ_BEHIND:  # all of that would be read anew each time: g++ says it
+            return True
+        planted = [schema.Planted(i + 1, p) for i, p in enumerate(chosen)]
+        unit.reparse([(path, schema.write(source, planted))], options=places.READ_WITH)
+        return not errors(unit)
+
+    return found, hidden, compiles
+
+
+def in_drawn_order(found, seed):
+    classes = collections.defaultdict(list)
+    for place in found:
+        classes[class_of(place.change)].append(place)
+    rng = random.Random(seed)
+    for group in classes.values():
+        rng.shuffle(group)
+    order = []
+    while any(classes.values()):
+        name = rng.choice(sorted(n for n in classes if classes[n]))
+        order.append(classes[name].pop())
+    return order
+
+
 def errors(unit):
     return [f"{d.location.line}: {d.spelling}" for d in unit.diagnostics if d.severity >= 3]
 
 
-def draw(tree, targets, count, seed, jobs, say):
+def draw(tree, targets, count, seed, jobs, say, files_most=0):
     """The mutants, and of each layer what was looked at: {layer: [places, hidden by macros, refused by the compiler]}."""
     mutants, looked = [], {}
     layers = sorted({t.layer for t in targets})
     with multiprocessing.Pool(jobs) as pool:
         for layer in layers:
             files = [t for t in targets if t.layer == layer and tree.is_built(t.file)]
-            files = [t for t in files if t.file.endswith(".cpp") or len(tree.units_of(t.file)) <= HEADER_MOST]
             text = {t.file: (tree.root / t.file).read_bytes() for t in files}
             rng, chosen, seen = random.Random(f"{seed} {layer}"), {}, {}
-            weight = [sum(b - a + 1 for a, b in t.lines) or text[t.file].count(b"\n") for t in files]
-            for turn in range(4):
-                missing = count - sum(map(len, chosen.values()))
-                if missing <= 0 or not any(weight):
-                    break
-                wanted = collections.Counter(rng.choices(range(len(files)), weight, k=missing))
-                wishes = [Wish(str(tree.root), files[i], tuple(tree.parse_arguments(files[i].file)),
-                               n + len(chosen.get(files[i].file, [])), f"{seed} {files[i].file}") for i, n in sorted(wanted.items())]
-                say(f"{layer}: reading {len(wishes)} files")
-                for wish, (good, *counts) in zip(wishes, pool.map(sample, wishes, chunksize=1)):
-                    chosen[wish.target.file], seen[wish.target.file] = good, counts
-                    if len(good) < wish.wanted:  # there are no more
-                        weight[files.index(wish.target)] = 0
+            wide = [t for t in files if tree.is_wide(t.file)]
+            narrow = [t for t in files if t not in wide]
+            if files_most:
+                narrow = drawn_by_length(narrow, files_most, text, rng)
+            for some in (narrow, wide):  # what nearly everything includes is the last resort
+                draw_some(tree, some, count, seed, pool, rng, chosen, seen, say)
             looked[layer] = [sum(c) for c in zip(*seen.values())] or [0, 0, 0]
             for file in sorted(chosen):
                 for place in sorted(chosen[file], key=lambda p: (p.start, -p.end, p.change)):
@@ -191,7 +204,29 @@ def draw(tree, targets, count, seed, jobs, say):
     return mutants, looked
 
 
+def drawn_by_length(files, most, text, rng):
+    key = {t.file: rng.random() ** (1 / (1 + text[t.file].count(b"\n"))) for t in files}
+    return sorted(sorted(files, key=lambda t: -key[t.file])[:most], key=lambda t: t.file)
+
+
+def draw_some(tree, files, count, seed, pool, rng, chosen, seen, say):
+    """Adds to `chosen` what is missing to `count`: {file: places}; `seen` is what sample() counted."""
+    weight = [sum(b - a + 1 for a, b in t.lines) or (tree.root / t.file).read_bytes().count(b"\n") for t in files]
+    for turn in range(4):
+        missing = count - sum(map(len, chosen.values()))
+        if missing <= 0 or not any(weight):
+            break
+        wanted = collections.Counter(rng.choices(range(len(files)), weight, k=missing))
+        wishes = [Wish(str(tree.root), files[i], tuple(tree.parse_arguments(files[i].file)),
+                       n + len(chosen.get(files[i].file, [])), f"{seed} {files[i].file}") for i, n in sorted(wanted.items())]
+        say(f"{files[0].layer}: reading {len(wishes)} files")
+        for wish, (good, *counts) in zip(wishes, pool.map(sample, wishes, chunksize=1)):
+            chosen[wish.target.file], seen[wish.target.file] = good, counts
+            if len(good) < wish.wanted:  # there are no more
+                weight[files.index(wish.target)] = 0
+
+
 def digest(root: Path, targets) -> str:
     parts = [(t.file, t.lines, hashlib.sha256((root / t.file).read_bytes()).hexdigest()) for t in targets]
-    parts += [hashlib.sha256((Path(__file__).parent / f).read_bytes()).hexdigest() for f in ("places.py", "schema.py", "plan.py")]
+    parts += [hashlib.sha256((Path(__file__).parent / f).read_bytes()).hexdigest() for f in ("places.py", "rows.py", "schema.py", "plan.py")]
     return hashlib.sha256(repr(parts).encode()).hexdigest()

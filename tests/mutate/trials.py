@@ -24,9 +24,12 @@ from xml.etree import ElementTree
 LAYERS = ["core", "memory", "device", "kernel", "plugin", "dispatch", "tensor", "autograd", "ops", "nn", "optim", "data", "runtime",
           "train", "replay", "measure", "report", "cli"]
 NEAR = {"kernels": ["tenon_kernel_conformance", "ops"], "allocators": ["allocators", "conformance", "schedules"],
-        "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"]}
+        "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"],
+        "dispatch": ["dispatch", "device"]}  # calls of kernels are tried with the fake driver of tests/device
 NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources
 QUICK_S = 0.5
+FIRST_S = 1.0  # what the first process of a group takes; each further one GROWTH times as long
+GROWTH = 4
 SLOW_S = 3.0  # so slow a case is only asked about its own layer
 MOST_DATA = 8 << 30  # of one process: a mutant may ask for memory without end
 
@@ -64,6 +67,13 @@ def asked_of(layer: str, cases, labels, without=()):
     below = set(LAYERS[:LAYERS.index(layer)]) if layer in LAYERS else set()
     return [c for c in cases if c.label not in without and (near(layer, c)
             or (c.label not in below and c.last_s <= SLOW_S and (not labels or c.label in labels)))]
+
+
+def write_whole(file: Path, text: str):
+    """Whoever is killed meanwhile leaves what was there."""
+    beside = file.with_suffix(".part")
+    beside.write_text(text)
+    os.replace(beside, file)
 
 
 def kill_group(child):
@@ -167,7 +177,7 @@ class Reach:
         self.save()
 
     def save(self):
-        self.file.write_text(json.dumps(self.known))
+        write_whole(self.file, json.dumps(self.known))
 
     def entry(self, case):
         return self.known.get(self._key(case), {})
@@ -202,9 +212,21 @@ class Trials:
                     left_s -= self.reach.entry(case)["seconds"]
                 if not key[0] or left_s > 0:
                     cases.append(case)
-            if cases:
-                chosen.append((key[2], cases))
+            chosen += [(key[2], part) for part in self.parts(cases)]
         return chosen
+
+    def parts(self, cases):
+        """The cases in processes that grow: those that reach little else first, as they are likely to be about the mutant."""
+        parts, most_s, taken_s = [[]], FIRST_S, 0.0
+        for case in sorted(cases, key=lambda c: (len(self.reach.entry(c)["reaches"]), self.reach.entry(c)["seconds"])):
+            seconds = self.reach.entry(case)["seconds"]
+            if parts[-1] and taken_s + seconds > most_s:
+                parts.append([])
+                most_s, taken_s = most_s * GROWTH, 0.0
+            parts[-1].append(case)
+            taken_s += seconds
+        in_order = {case: i for i, case in enumerate(cases)}
+        return [sorted(part, key=in_order.get) for part in parts if part]
 
     def try_mutant(self, number, layer):
         """(status, by whom, how many cases reach it)"""

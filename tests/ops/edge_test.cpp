@@ -27,6 +27,18 @@ TEST(Edge, DigammaHasItsPolesWherePyTorchHasThem) {
   EXPECT_TRUE(std::isnan(y[2].item<float>()));
 }
 
+TEST(Edge, AMaximumOverAWindowIsNaNWhereverTheNaNLies) {
+  for (const std::int64_t size : {2, 3}) {  // the window of two by two has a loop of its own
+    for (std::int64_t at = 0; at < size * size; ++at) {
+      Tensor x = arange(1, 1 + size * size, kFloat32).reshape({1, 1, size, size});
+      x.view({-1})[at].fill_(NAN);
+      const auto [y, index] = max_pool2d_with_indices(x, {size, size}, {size, size});
+      EXPECT_TRUE(std::isnan(y.item<float>())) << size << ", " << at;
+      EXPECT_EQ(index.item<std::int64_t>(), at);
+    }
+  }
+}
+
 TEST(Edge, ANaNInAGridShowsExceptAtABorder) {
   const Tensor x = arange(1, 17, kFloat32).reshape({1, 1, 4, 4});
   const Tensor grid = full({1, 1, 1, 2}, NAN);

@@ -230,6 +230,7 @@ TEST(UnaryRows, CheckTheirParameters) {
         celu_(y, 0);
       },
       "ZeroDivisionError: alpha cannot be 0 for CELU");
+  EXPECT_TRUE(softshrink(x, 0).equal(x)) << "nothing is taken off";
   expect_error([&] { softshrink(x, -1); }, "lambda must be greater or equal to 0, but found to be -1.");
   expect_error([&] { gelu(x, "none of these"); }, "approximate argument must be either none or tanh");
 }

@@ -121,6 +121,22 @@ TEST(Replay, TimesEveryPassAndEveryCall) {
   EXPECT_LE(row.free_ns.p99_9, row.free_ns.max);
 }
 
+TEST(Replay, TimesNoFurtherPassOnceItsSecondsAreSpent) {
+  JobOptions options;
+  options.timed_passes = 4;
+  options.timed_budget_seconds = 0;
+  EXPECT_EQ(run_job(read_one("a 0 1000 0\nf 0\n"), plain_policy(), options).pass_seconds.size(), 1u) << "one always";
+}
+
+TEST(Replay, KeepsACurveOnlyWhereItIsAskedFor) {
+  const Trace trace = read_one("a 0 1000 0\na 1 1000 0\nf 0\nf 1\n");
+  for (const bool is_asked : {false, true}) {
+    const ReplayRow row =
+        run_job(trace, plain_policy(), {.timed_passes = 0, .time_each_call = false, .keep_curve = is_asked});
+    EXPECT_NE(row.curve.empty(), is_asked);
+  }
+}
+
 /// Gives a block back to the device once its side streams have got there, asked at each allocation.
 struct WaitsForStreams final : PlainPolicy {
   using PlainPolicy::PlainPolicy;

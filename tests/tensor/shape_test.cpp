@@ -45,6 +45,11 @@ struct Random {
   }
 };
 
+TEST(Dims, ChannelsLastStridesOfNoChannelsAreThoseOfOne) {
+  EXPECT_EQ(channels_last_strides(Dims({2, 0, 3, 4})), channels_last_strides(Dims({2, 1, 3, 4})));
+  EXPECT_EQ(channels_last_strides(Dims({2, 1, 3, 4})), Dims({12, 1, 4, 1}));
+}
+
 TEST(Dims, ContiguousStridesGoThroughMemoryInOrder) {
   Random random;
   for (int i = 0; i < 300; ++i) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 
 namespace tenon {
@@ -27,6 +28,25 @@ TEST(TensorOptions, TakeADeviceByItsKindAndIndex) {
 
 TEST(TensorOptions, ForgetADeviceThatIsTakenBack) {
   EXPECT_FALSE(TensorOptions().device("cuda:1").device(std::nullopt).has_device());
+}
+
+TEST(TensorOptions, PrintWhichOfThemWereChosen) {
+  const auto printed = [](const TensorOptions& options) {
+    std::ostringstream text;
+    text << options;
+    return text.str();
+  };
+  EXPECT_EQ(printed(TensorOptions()),
+            "TensorOptions(dtype=float (default), device=cpu (default), layout=Strided (default), "
+            "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))");
+  EXPECT_EQ(printed(TensorOptions(kFloat64)
+                        .device(kCUDA, 1)
+                        .layout(kStrided)
+                        .requires_grad(true)
+                        .pinned_memory(true)
+                        .memory_format(MemoryFormat::ChannelsLast)),
+            "TensorOptions(dtype=double, device=cuda:1, layout=Strided, requires_grad=true, pinned_memory=true, "
+            "memory_format=ChannelsLast)");
 }
 
 }  // namespace

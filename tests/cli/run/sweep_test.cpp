@@ -190,25 +190,37 @@ TEST_F(SweepVerb, ACellThatLeavesNoResultHasFailedThoughItsProcessEndedWithZero)
               AllOf(HasSubstr("ended with code 0 before it was done"), HasSubstr("res/cells/002-")));
 }
 
-TEST_F(SweepVerb, AnOlderResultDoesNotStandInForACellThatLeftNone) {
-  const std::string gone = fixture("crasher").string() + ":after=40,how=become";
-  const std::vector<std::string> words = {"run",      "exp.toml", "allocator.name=[\"direct\", \"" + gone + "\"]",
-                                          "--sweep",  "--out",    "res",
-                                          "--format", "json",     "--quiet"};
-  ASSERT_EQ(tenon(words).code, 1);
-  std::string cell;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "res/cells"))
-    if (entry.path().filename().string().starts_with("002-")) cell = entry.path().filename().string();
-  // As an interrupted part of the run would have left it.
-  std::string older = read_bytes(folder_.path() / "res/cells/001-direct/result.json");
-  const std::string done = "\"status\": \"done\"";
-  ASSERT_NE(older.find(done), std::string::npos);
-  folder_.write("res/cells/" + cell + "/result.json",
-                older.replace(older.find(done), done.size(), "\"status\": \"interrupted\""));
-  const Said said = tenon({"run", "--resume", "res", "--format", "json", "--quiet"});
-  EXPECT_EQ(said.code, 1) << said.error;
-  EXPECT_EQ(rows(said)[1]["status"], "failed");
-  EXPECT_THAT(rows(said)[1]["error"].get<std::string>(), HasSubstr("ended with code 0 before it was done"));
+class SweepOfAnOlderResult : public SweepVerb {
+ protected:
+  /// The second cell leaves no result; then it gets one, as an interrupted part of the run would have left it.
+  void SetUp() override {
+    SweepVerb::SetUp();
+    const std::string gone = fixture("crasher").string() + ":after=40,how=become";
+    const std::vector<std::string> words = {"run",      "exp.toml", "allocator.name=[\"direct\", \"" + gone + "\"]",
+                                            "--sweep",  "--out",    "res",
+                                            "--format", "json",     "--quiet"};
+    ASSERT_EQ(tenon(words).code, 1);
+    std::string cell;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "res/cells"))
+      if (entry.path().filename().string().starts_with("002-")) cell = entry.path().filename().string();
+    std::string older = read_bytes(folder_.path() / "res/cells/001-direct/result.json");
+    const std::string done = "\"status\": \"done\"";
+    ASSERT_NE(older.find(done), std::string::npos);
+    folder_.write("res/cells/" + cell + "/result.json",
+                  older.replace(older.find(done), done.size(), "\"status\": \"interrupted\""));
+  }
+  void expect_that_the_cell_failed(const std::map<std::string, std::string>& variables) {
+    const Said said = tenon({"run", "--resume", "res", "--format", "json", "--quiet"}, variables);
+    EXPECT_EQ(said.code, 1) << said.error;
+    EXPECT_EQ(rows(said)[1]["status"], "failed");
+    EXPECT_THAT(rows(said)[1]["error"].get<std::string>(), HasSubstr("ended with code 0 before it was done"));
+  }
+};
+
+TEST_F(SweepOfAnOlderResult, ItDoesNotStandInForACellThatLeftNone) { expect_that_the_cell_failed({}); }
+
+TEST_F(SweepOfAnOlderResult, ItDoesNotStandInForACellThatEndedBeforeItOpenedItsFolder) {
+  expect_that_the_cell_failed({{"TENON_TEST_CELLS_END", "1"}});
 }
 
 TEST_F(SweepVerb, OutOfMemoryOfACellIsARowThatSaysSo) {

@@ -163,5 +163,18 @@ TEST(ImageOfReplay, AFreeThatTheAllocatorWaitedForCompletesThere) {
   std::filesystem::remove(path);
 }
 
+TEST(ImageOfReplay, RangesThatAreUnmappedTogetherAreOneEventOnlyWhereTheyTouch) {
+  load_all_plugins();
+  const Trace trace = read_one("a 0 30000000 0\na 1 30000000 1\nf 0\nf 1\ne\n");
+  const SnapshotImage image = image_of_replay(trace, policy_of_conf("expandable_segments:True"), {});
+  std::map<std::uint64_t, std::size_t> mapped, unmapped;
+  for (const auto& event : image.events) {
+    if (event.action == HistoryAction::kSegmentMap) mapped[event.address] += event.bytes;
+    if (event.action == HistoryAction::kSegmentUnmap) unmapped[event.address] += event.bytes;
+  }
+  EXPECT_EQ(mapped.size(), 2u) << "a segment of each stream, mapped page by page";
+  EXPECT_EQ(unmapped, mapped);
+}
+
 }  // namespace
 }  // namespace tenon::replay

@@ -74,6 +74,22 @@ TEST(PickleMachine, RefusesAFileOfNothingButContainersOrNumbers) {
   EXPECT_NE(refusal(numbers).find("refused to keep memory bounded"), std::string::npos);
 }
 
+/// A program that has, where it is looked at, so many open containers; one more byte makes one more step.
+std::string dense(std::size_t containers, std::size_t steps) {
+  const std::string pad = "N0";  // pushed and popped
+  std::string program(containers, '}');
+  if ((steps - containers) % 2 == 1) program += bytes({0x94});  // memorized
+  while (program.size() < steps) program += pad;
+  return kProto + program + ".";
+}
+
+TEST(PickleMachine, AMebiOfContainersAndOneInEightBytesAreStillRead) {
+  constexpr std::size_t kSteps = std::size_t{19} << 16;  // it is looked at every 2^16 steps
+  constexpr std::size_t kMost = (std::size_t{1} << 20) + kSteps / 8;
+  EXPECT_NO_THROW(load(dense(kMost, kSteps)));
+  EXPECT_NE(refusal(dense(kMost + 1, kSteps)).find(std::to_string(kMost + 1) + " open values"), std::string::npos);
+}
+
 TEST(PickleMachine, RefusesMalformedPrograms) {
   EXPECT_NE(refusal("").find("truncated"), std::string::npos);
   EXPECT_NE(refusal(bytes({0x80, 1, 'N', '.'})).find("protocol 1"), std::string::npos);
