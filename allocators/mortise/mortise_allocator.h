@@ -119,7 +119,7 @@ class MortiseAllocator final : public Allocator {
   Tile* from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages, OtherStreams& others);
   bool may_grow_instead(std::size_t pages) const;
   std::size_t allowed_bytes(std::size_t bytes);
-  std::size_t spare_pages(std::size_t pages) const;
+  std::size_t spare_pages(Region region, std::size_t pages) const;
   std::vector<Tile*> free_tiles(const StreamCache& cache) const;
   bool is_idle(const StreamCache& cache) { return source_.reached(source_.mark(cache.stream)); }
   Tile* take_from(StreamCache& from, StreamCache& to, Region region, std::size_t bytes);
