@@ -12,15 +12,17 @@ namespace tenon::mortise {
 namespace {
 
 /// May lie idle, and is taken beyond what is missing, of any size of memory.
-constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 5 * MiB;
+constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 6 * MiB;
 /// Instead of the first, where more than so many pieces would have to be mapped.
 constexpr std::size_t kSlackForFewCalls = 7 * MiB, kFewPieces = 2;
 /// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
-/// calls.
-constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
+/// calls. Of any program that is at most a 20th and 8 MiB.
+constexpr std::size_t kSmallFraction = 18, kMostOfSmallBytes = 16 * MiB;
 /// Free tiles looked at for joints, some ten milliseconds in all: in each of 36 recorded histories of training and
 /// inference fewer than 2,000.
 constexpr std::size_t kManyTiles = 1 << 20;
+/// The same where threads have streams of their own: all of them wait for whoever joins.
+constexpr std::size_t kManyTilesOfThreads = 1 << 16;
 /// Ranges that are kept mapped for blocks to come.
 constexpr std::size_t kMostWaiting = 4096;
 
@@ -28,10 +30,11 @@ constexpr std::size_t kMostWaiting = 4096;
 
 /// Null when there is no more: everything was tried.
 Tile* MortiseAllocator::serve(StreamCache& cache, std::size_t bytes) {
-  if (tiles_seen_ > kManyTiles)
+  if (tiles_seen_ > many_tiles())
     if (Tile* tile = from_plenty(cache, bytes)) return tile;
   OtherStreams others(caches_.all(), cache);
   others.lock_at_hand();
+  has_threads_ |= !others.has_all();
   if (Tile* tile = from_cached(cache, bytes, others)) return tile;
   const std::size_t allowed = allowed_bytes(bytes);
   if (!others.has_all())
@@ -160,10 +163,12 @@ bool MortiseAllocator::may_grow_instead(std::size_t pages) const {
 std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
   peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
   std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_;
-  if (tiles_seen_ > kManyTiles) more += std::min<std::size_t>(4, tiles_seen_ / kManyTiles) * (peak_live_bytes_ / 8);
+  if (tiles_seen_ > many_tiles()) more += std::min<std::size_t>(4, tiles_seen_ / many_tiles()) * (peak_live_bytes_ / 8);
   const std::size_t allowed = peak_live_bytes_ + more + kSlackBytes;
   return std::min({allowed, limit_ != 0 ? limit_ : allowed, soft_limit_ != 0 ? soft_limit_ : allowed});
 }
+
+std::size_t MortiseAllocator::many_tiles() const { return has_threads_ ? kManyTilesOfThreads : kManyTiles; }
 
 /// What is taken beyond the pages that are missing, so that the device is asked less often. For small blocks that is
 /// little: large ones could not use it.
