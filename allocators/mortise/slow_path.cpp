@@ -12,12 +12,12 @@ namespace tenon::mortise {
 namespace {
 
 /// May lie idle, and is taken beyond what is missing, of any size of memory.
-constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 6 * MiB;
+constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 5 * MiB;
 /// Instead of the first, where more than so many pieces would have to be mapped.
 constexpr std::size_t kSlackForFewCalls = 7 * MiB, kFewPieces = 2;
 /// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
 /// calls. Of any program that is at most a 20th and 8 MiB.
-constexpr std::size_t kSmallFraction = 18, kMostOfSmallBytes = 16 * MiB;
+constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
 /// Free tiles looked at for joints, some ten milliseconds in all: in each of 36 recorded histories of training and
 /// inference fewer than 2,000.
 constexpr std::size_t kManyTiles = 1 << 20;
