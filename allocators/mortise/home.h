@@ -54,6 +54,13 @@ class Home {
   std::size_t page_bytes() const { return page_bytes_; }
   bool can_join() const { return has_virtual_memory_; }
   std::size_t reserved_bytes() const { return reserved_bytes_; }
+  /// Of it, where tiles of that region stand.
+  std::size_t mapped_bytes(Region region) const {
+    std::size_t bytes = 0;
+    for (const auto& range : ranges_)
+      if (range->region == region) bytes += range->mapped_bytes;
+    return bytes;
+  }
   const std::vector<std::unique_ptr<Range>>& ranges() const { return ranges_; }
 
   /// The pages that have to be taken from the device before one tile of so many bytes is there, and where: at best they

@@ -1,10 +1,14 @@
 // The two ends first, then whole pages between them.
 #include "joint.h"
 
+#include "free_tiles.h"
+
 #include <tenon/core/units.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <memory>
 
 namespace tenon::mortise {
 
@@ -28,22 +32,47 @@ struct Ends {
   bool found() const { return left_over != kNone; }
 };
 
+/// Ends of one kind, each shorter than a page. Of those of one size one is known: it serves as well as the others.
+class EndsBySize {
+ public:
+  explicit EndsBySize(std::size_t page_bytes)
+      : source_of_(std::make_unique_for_overwrite<std::uint32_t[]>(page_bytes / kGrain)),
+        words_(page_bytes / kGrain / 64 + 1) {}
+
+  void add(std::size_t bytes, std::size_t source) {
+    const std::size_t size = bytes / kGrain;
+    source_of_[size] = static_cast<std::uint32_t>(source);
+    words_[size / 64] |= std::uint64_t{1} << (size % 64);
+  }
+  /// The source of the shortest of at least so many bytes; kNone where there is none.
+  std::size_t at_least(std::size_t bytes) const {
+    const std::size_t size = bytes / kGrain;
+    for (std::size_t word = size / 64; word < words_.size(); ++word) {
+      const std::uint64_t bits = word == size / 64 ? words_[word] >> (size % 64) << (size % 64) : words_[word];
+      if (bits != 0) return source_of_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
+    }
+    return kNone;
+  }
+
+ private:
+  std::unique_ptr<std::uint32_t[]> source_of_;  ///< by size; of those that have a bit
+  std::vector<std::uint64_t> words_;            ///< a bit for each size that there is
+};
+
 class Planner {
  public:
   Planner(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes)
-      : bytes_(bytes), page_bytes_(page_bytes) {
+      : bytes_(bytes), page_bytes_(page_bytes), heads_of_size_(page_bytes), tails_of_size_(page_bytes) {
     for (Tile* tile : free) {
       const std::uintptr_t begin = align_up(tile->address, page_bytes);
       const std::uintptr_t end = tile->end() / page_bytes * page_bytes;
       if (begin <= end) sources_.push_back({tile, begin, end});
     }
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      if (sources_[i].head_bytes() != 0) heads_.push_back(i);
-      if (sources_[i].tail_bytes() != 0) tails_.push_back(i);
+      if (sources_[i].head_bytes() != 0) heads_of_size_.add(sources_[i].head_bytes(), i);
+      if (sources_[i].tail_bytes() != 0) tails_of_size_.add(sources_[i].tail_bytes(), i);
       free_pages_ += pages_of(sources_[i]);
     }
-    std::ranges::sort(heads_, {}, [&](std::size_t i) { return sources_[i].head_bytes(); });
-    std::ranges::sort(tails_, {}, [&](std::size_t i) { return sources_[i].tail_bytes(); });
   }
 
   Joint plan(bool shares_ends) {
@@ -69,35 +98,20 @@ class Planner {
     if (left_over < best.left_over) best = {head, tail, head_bytes, tail_bytes, left_over};
   }
 
-  /// Of `sorted`, the smallest end of at least so many bytes.
-  template <class Size>
-  static std::size_t at_least(const std::vector<std::size_t>& sorted, std::size_t bytes, Size&& size) {
-    const auto found = std::ranges::lower_bound(sorted, bytes, {}, size);
-    return found == sorted.end() ? kNone : *found;
-  }
-
   /// Ends of together `bytes`, each less than a page: one of them is used up, or one alone suffices.
   Ends best_ends(std::size_t bytes) const {
-    const auto head_size = [&](std::size_t i) { return sources_[i].head_bytes(); };
-    const auto tail_size = [&](std::size_t i) { return sources_[i].tail_bytes(); };
     Ends best;
     if (bytes < page_bytes_) {
-      if (const std::size_t head = at_least(heads_, bytes, head_size); head != kNone)
-        consider(best, head, bytes, kNone, 0);
-      if (const std::size_t tail = at_least(tails_, bytes, tail_size); tail != kNone)
-        consider(best, kNone, 0, tail, bytes);
+      if (const std::size_t head = heads_of_size_.at_least(bytes); head != kNone) consider(best, head, bytes, kNone, 0);
+      if (const std::size_t tail = tails_of_size_.at_least(bytes); tail != kNone) consider(best, kNone, 0, tail, bytes);
     }
-    for (const std::size_t head : heads_) {
-      const std::size_t head_bytes = head_size(head);
-      if (head_bytes >= bytes) break;
-      if (const std::size_t tail = at_least(tails_, bytes - head_bytes, tail_size); tail != kNone)
-        consider(best, head, head_bytes, tail, bytes - head_bytes);
-    }
-    for (const std::size_t tail : tails_) {
-      const std::size_t tail_bytes = tail_size(tail);
-      if (tail_bytes >= bytes) break;
-      if (const std::size_t head = at_least(heads_, bytes - tail_bytes, head_size); head != kNone)
-        consider(best, head, bytes - tail_bytes, tail, tail_bytes);
+    for (std::size_t i = 0; i < sources_.size() && best.left_over != 0; ++i) {
+      if (const std::size_t head_bytes = sources_[i].head_bytes(); head_bytes != 0 && head_bytes < bytes)
+        if (const std::size_t tail = tails_of_size_.at_least(bytes - head_bytes); tail != kNone)
+          consider(best, i, head_bytes, tail, bytes - head_bytes);
+      if (const std::size_t tail_bytes = sources_[i].tail_bytes(); tail_bytes != 0 && tail_bytes < bytes)
+        if (const std::size_t head = heads_of_size_.at_least(bytes - tail_bytes); head != kNone)
+          consider(best, head, bytes - tail_bytes, i, tail_bytes);
     }
     return best;
   }
@@ -126,6 +140,7 @@ class Planner {
       source.pages_end -= more;
       between -= more;
     }
+    std::erase_if(sources_, [](const Source& s) { return s.pages_begin == s.pages_end; });
     std::ranges::sort(sources_, std::ranges::greater{}, [](const Source& s) { return s.pages_end - s.pages_begin; });
     for (std::size_t i = 0; between != 0; ++i) {
       std::size_t chosen = i;
@@ -144,7 +159,7 @@ class Planner {
 
   const std::size_t bytes_, page_bytes_;
   std::vector<Source> sources_;
-  std::vector<std::size_t> heads_, tails_;  ///< of sources that have one, the shortest first
+  EndsBySize heads_of_size_, tails_of_size_;
   std::size_t free_pages_ = 0;
 };
 

@@ -119,7 +119,8 @@ class MortiseAllocator final : public Allocator {
   Tile* from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages, OtherStreams& others);
   bool may_grow_instead(std::size_t pages) const;
   std::size_t allowed_bytes(std::size_t bytes);
-  std::size_t spare_pages(std::size_t pages) const;
+  std::size_t many_tiles() const;
+  std::size_t spare_pages(Region region, std::size_t pages) const;
   std::vector<Tile*> free_tiles(const StreamCache& cache) const;
   bool is_idle(const StreamCache& cache) { return source_.reached(source_.mark(cache.stream)); }
   Tile* take_from(StreamCache& from, StreamCache& to, Region region, std::size_t bytes);
@@ -143,6 +144,7 @@ class MortiseAllocator final : public Allocator {
   std::size_t limit_ = 0;            ///< the host's, 0 for none
   std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
   std::size_t tiles_seen_ = 0;       ///< by plans of joints
+  bool has_threads_ = false;         ///< streams of several were there at once
   std::int64_t retries_ = 0;
   std::int64_t synchronizations_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace tenon::mortise {
 
@@ -41,9 +42,10 @@ class QuickTiles {
   }
   /// Takes one by one whatever is there; null when nothing is left.
   Tile* pop_any() noexcept {
-    for (; bytes_.get() != 0; ++next_) {
-      if (next_ == tops_.size()) next_ = 0;
-      if (Tile* tile = pop(next_ * kGrain)) return tile;
+    while (bytes_.get() != 0) {
+      if (next_ >= kSizes) next_ = 0;
+      if (counts_[next_] != 0) return pop(next_ * kGrain);
+      next_ += are_eight_empty(next_) ? 8 : 1;
     }
     return nullptr;
   }
@@ -51,8 +53,16 @@ class QuickTiles {
 
  private:
   static constexpr std::uint8_t kDepth = 16;
-  std::array<Tile*, kLargest / kGrain + 1> tops_{};  ///< by size; null where there is none
-  std::array<std::uint8_t, kLargest / kGrain + 1> counts_{};
+  static constexpr std::size_t kSizes = kLargest / kGrain + 1;
+
+  bool are_eight_empty(std::size_t first) const noexcept {
+    std::uint64_t counts = 0;
+    std::memcpy(&counts, &counts_[first], sizeof counts);
+    return counts == 0;
+  }
+
+  std::array<Tile*, kSizes> tops_{};               ///< by size; null where there is none
+  std::array<std::uint8_t, kSizes + 7> counts_{};  ///< the last ones of no size: eight are looked at together
   SharedBytes bytes_;
   std::size_t next_ = 0;  ///< where pop_any goes on
 };

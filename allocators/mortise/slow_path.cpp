@@ -16,10 +16,13 @@ constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 5 * MiB;
 /// Instead of the first, where more than so many pieces would have to be mapped.
 constexpr std::size_t kSlackForFewCalls = 7 * MiB, kFewPieces = 2;
 /// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
-/// calls.
+/// calls. Of any program that is at most a 20th and 8 MiB.
 constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
-/// Free tiles looked at for joints: in each of 36 recorded histories of training and inference fewer than 2,000.
-constexpr std::size_t kManyTiles = 1 << 16;
+/// Free tiles looked at for joints, some ten milliseconds in all: in each of 36 recorded histories of training and
+/// inference fewer than 2,000.
+constexpr std::size_t kManyTiles = 1 << 20;
+/// The same where threads have streams of their own: all of them wait for whoever joins.
+constexpr std::size_t kManyTilesOfThreads = 1 << 16;
 /// Ranges that are kept mapped for blocks to come.
 constexpr std::size_t kMostWaiting = 4096;
 
@@ -27,10 +30,11 @@ constexpr std::size_t kMostWaiting = 4096;
 
 /// Null when there is no more: everything was tried.
 Tile* MortiseAllocator::serve(StreamCache& cache, std::size_t bytes) {
-  if (tiles_seen_ > kManyTiles)
+  if (tiles_seen_ > many_tiles())
     if (Tile* tile = from_plenty(cache, bytes)) return tile;
   OtherStreams others(caches_.all(), cache);
   others.lock_at_hand();
+  has_threads_ |= !others.has_all();
   if (Tile* tile = from_cached(cache, bytes, others)) return tile;
   const std::size_t allowed = allowed_bytes(bytes);
   if (!others.has_all())
@@ -120,7 +124,7 @@ Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::s
     if (Tile* tile = from_pieces(cache, bytes, growth.pages, others)) return tile;
     growth = home_.growth(cache, region, bytes);
   }
-  if (!home_.grow(cache, region, growth, spare_pages(growth.pages))) return nullptr;
+  if (!home_.grow(cache, region, growth, spare_pages(region, growth.pages))) return nullptr;
   return cache.take_any(region, bytes);
 }
 
@@ -133,7 +137,7 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
   if (joint.missing_pages >= most_pages) return nullptr;
   if (joint.missing_pages != 0) {
     const Home::Growth growth = home_.growth_by(kLarge, joint.missing_pages);
-    if (!home_.grow(cache, kLarge, growth, spare_pages(growth.pages))) return nullptr;
+    if (!home_.grow(cache, kLarge, growth, spare_pages(kLarge, growth.pages))) return nullptr;
     joint = plan_joint(free_tiles(cache), bytes, home_.page_bytes(), shares_ends_);
   }
   if (Tile* tile = cache.take_any(kLarge, bytes)) return tile;
@@ -159,20 +163,26 @@ bool MortiseAllocator::may_grow_instead(std::size_t pages) const {
 std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
   peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
   std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_;
-  if (tiles_seen_ > kManyTiles) more += std::min<std::size_t>(4, tiles_seen_ / kManyTiles) * (peak_live_bytes_ / 8);
+  if (tiles_seen_ > many_tiles()) more += std::min<std::size_t>(4, tiles_seen_ / many_tiles()) * (peak_live_bytes_ / 8);
   const std::size_t allowed = peak_live_bytes_ + more + kSlackBytes;
   return std::min({allowed, limit_ != 0 ? limit_ : allowed, soft_limit_ != 0 ? soft_limit_ : allowed});
 }
 
-/// What is taken beyond the pages that are missing, so that the device is asked less often.
-std::size_t MortiseAllocator::spare_pages(std::size_t pages) const {
+std::size_t MortiseAllocator::many_tiles() const { return has_threads_ ? kManyTilesOfThreads : kManyTiles; }
+
+/// What is taken beyond the pages that are missing, so that the device is asked less often. For small blocks that is
+/// little: large ones could not use it.
+std::size_t MortiseAllocator::spare_pages(Region region, std::size_t pages) const {
   if (growth_fraction_ == 0) return 0;
   const std::size_t of_small = std::min(peak_live_bytes_ / kSmallFraction + kSpareBytes, kMostOfSmallBytes);
   const std::size_t of_large = peak_live_bytes_ / growth_fraction_ + kSpareBytes;
   std::size_t wanted = peak_live_bytes_ + std::max(of_small, of_large);
   if (soft_limit_ != 0) wanted = std::min(wanted, soft_limit_);
   const std::size_t reserved = home_.reserved_bytes() + pages * home_.page_bytes();
-  return wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;
+  const std::size_t spare = wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;
+  if (region == kLarge) return spare;
+  const std::size_t part = home_.mapped_bytes(kSmall) / kSmallFraction / home_.page_bytes();
+  return std::min(spare, std::max<std::size_t>(part, 1));
 }
 
 std::vector<Tile*> MortiseAllocator::free_tiles(const StreamCache& cache) const {

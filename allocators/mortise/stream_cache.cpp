@@ -9,6 +9,8 @@ namespace tenon::mortise {
 
 namespace {
 
+/// A block shorter than this is put at the end of a longer tile: those that stay do not stand between long ones then.
+constexpr std::size_t kMedium = 1 * MiB;
 constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -58,7 +60,14 @@ Tile* StreamCache::take(Region region, std::size_t bytes) {
   records.provide(1);
   free_bytes.subtract(bytes);
   leave(tile);
-  if (tile->bytes > bytes) enter(cut(tile, bytes));
+  if (tile->bytes > bytes) {
+    if (region == kLarge && bytes < kMedium) {
+      Tile* part = cut(tile, tile->bytes - bytes);
+      enter(tile);
+      return part;
+    }
+    enter(cut(tile, bytes));
+  }
   return tile;
 }
 

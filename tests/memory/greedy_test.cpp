@@ -29,6 +29,8 @@ TEST(Greedy, EveryPassIsSound) {
       EXPECT_EQ(flaw_of(buffers, offsets), "") << name_of(ordering.criterion);
     }
     EXPECT_EQ(flaw_of(buffers, split_and_fuse(work)), "");
+    for (const double usage : {0.3, 0.7, 1.0})
+      EXPECT_EQ(flaw_of(buffers, fit_groups(work, {Criterion::kBirth}, usage)), "") << usage;
     EXPECT_EQ(flaw_of(buffers, birth_best_fit(work)), "");
     EXPECT_EQ(flaw_of(buffers, death_best_fit(work)), "");
     for (const bool is_backwards : {false, true})
@@ -72,6 +74,24 @@ TEST(Greedy, WhatEndsAlikeLiesTogether) {
   EXPECT_EQ(flaw_of(buffers, fit_beside_alike(work, false, 2)), "");
   EXPECT_LT(height_of(buffers, fit_beside_alike(work, false, 2)), height_of(buffers, birth_best_fit(work)))
       << "seed " << kGreedySeed;
+}
+
+// Of three layers each makes four buffers that go together; by size, two of one layer would lie with two of another.
+TEST(Greedy, AGroupIsPlacedAsOne) {
+  std::vector<Buffer> buffers;
+  for (std::int64_t layer = 0; layer < 3; ++layer)
+    for (std::uint64_t size : {40, 7, 20, 9})
+      buffers.push_back({.lower = 10 * layer, .upper = 10 * layer + 14, .size = size});
+  Workspace work(buffers);
+  const Offsets offsets = fit_groups(work, {Criterion::kBirth}, 0.9);
+  EXPECT_EQ(flaw_of(buffers, offsets), "");
+  for (std::size_t first = 0; first < buffers.size(); first += 4) {
+    const std::span<const std::uint64_t> layer = std::span(offsets).subspan(first, 4);
+    std::uint64_t top = 0;
+    for (std::size_t i = 0; i < 4; ++i) top = std::max(top, layer[i] + buffers[first + i].size);
+    EXPECT_EQ(top - std::ranges::min(layer), 76U) << "no other layer's between them";
+  }
+  EXPECT_EQ(height_of(buffers, offsets), 2 * 76U);
 }
 
 TEST(Greedy, ByLoadThoseComeFirstThatLiveAtTheFullestMoments) {

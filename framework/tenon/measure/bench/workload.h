@@ -7,7 +7,7 @@
 //   cached/N          hot, with N cached blocks of other sizes around
 //   streams/N         hot on N streams in turn, each block also used on the next stream
 //   threads/N         hot on N threads at once, each on a stream of its own
-//   threads-random/N  random/10000 on N threads at once, each on a stream of its own
+//   threads-random/N  the blocks of random/10000 shared out to N threads, each on a stream of its own
 //   recorded/NAME     a history from a file, all of it
 //
 // Sizes are log-uniform from 512 B to 64 MiB where nothing is said.

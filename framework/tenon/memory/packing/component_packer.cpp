@@ -98,6 +98,13 @@ void ComponentPacker::greedy() {
   }
   if (is_over()) return;
   offer(split_and_fuse(work_), "split and fuse");
+  for (const Criterion criterion :
+       {Criterion::kLifetimeClassBirth, Criterion::kLifetimeClassDeath, Criterion::kBirth}) {
+    for (const double usage : {0.7, 0.9}) {
+      if (is_over()) return;
+      offer(fit_groups(work_, {criterion, 1}, usage), "first fit by group");
+    }
+  }
   if (!is_over()) pack_repeats();
 }
 

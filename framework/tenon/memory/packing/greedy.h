@@ -90,6 +90,11 @@ TENON_API FirstFit first_fit(Workspace& work, const Order& order, std::uint64_t 
 /// fit as wholes (STAlloc: split and fuse). Empty where buffers have gaps or fixed offsets.
 TENON_API Offsets split_and_fuse(Workspace& work);
 
+/// Buffers that follow each other in `ordering` are stacked to a group as long as at least the part `usage` of its
+/// rectangle, time by height, is used; a group is placed by first fit as one, the largest area first (STAlloc: by
+/// group). Empty where buffers have gaps or fixed offsets, or is_stopping says so.
+TENON_API Offsets fit_groups(Workspace& work, const Ordering& ordering, double usage);
+
 /// As an allocator that coalesces would place them in time, each into the smallest hole (TFLite: by birth). Empty where
 /// buffers have gaps or fixed offsets.
 TENON_API Offsets birth_best_fit(const Workspace& work);

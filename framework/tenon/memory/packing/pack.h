@@ -1,7 +1,7 @@
 // pack(): the shortest packing that can be found in a given time, with a proof or a bracket.
 //
 //   components   what never lives together is packed apart; time goes to what decides the height
-//   greedy       first fit in several orders, layers of equal sizes, best fit in time: a start
+//   greedy       first fit in several orders, of groups too, layers of equal sizes, best fit in time: a start
 //   repeats      where layers or steps ask for the same, one is packed like this, and the rest around it
 //   exact        a component of up to a few thousand buffers: the least capacity, by bisection; each step is a proof
 //   improving    larger ones: whoever did not fit under the next lower limit goes earlier in the order, again and

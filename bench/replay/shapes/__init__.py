@@ -1,0 +1,1 @@
+"""The shapes of unseen.py, by what they stand for."""
