@@ -11,11 +11,14 @@ void add_linalg() {
 #define PRODUCT_OUT(name, words) \
   add(#name "_out", "out " words, [](Tensor out, Tensor a, Tensor b) { return Tensor(torch::name##_out(out, a, b)); });
   PRODUCT(matmul, "@matmul")
-  PRODUCT(mm, "@mm") PRODUCT(bmm, "@bmm") PRODUCT(mv, "@mv") PRODUCT(dot, "@dot") PRODUCT(outer, "vector vector")
-      PRODUCT(ger, "vector vector") PRODUCT(vdot, "@dot") PRODUCT(inner, "@inner") PRODUCT(kron, "x y")
-          PRODUCT_OUT(matmul, "@matmul") PRODUCT_OUT(mm, "@mm") PRODUCT_OUT(bmm, "@bmm") PRODUCT_OUT(mv, "@mv")
-              PRODUCT_OUT(dot, "@dot") PRODUCT_OUT(outer, "vector vector") LIBTORCH_ALONE(PRODUCT_OUT(
-                  ger, "vector vector") PRODUCT_OUT(vdot, "@dot") PRODUCT_OUT(inner, "@inner") PRODUCT_OUT(kron, "x y"))
+  PRODUCT(mm, "@mm")
+  PRODUCT(bmm, "@bmm")
+  PRODUCT(mv, "@mv")
+  PRODUCT(dot, "@dot") PRODUCT(outer, "vector vector") PRODUCT(ger, "vector vector") PRODUCT(vdot, "@dot")
+      PRODUCT(inner, "@inner") PRODUCT(kron, "x y") PRODUCT_OUT(matmul, "@matmul") PRODUCT_OUT(mm, "@mm")
+          PRODUCT_OUT(bmm, "@bmm") PRODUCT_OUT(mv, "@mv") PRODUCT_OUT(dot, "@dot") PRODUCT_OUT(outer, "vector vector")
+              LIBTORCH_ALONE(PRODUCT_OUT(ger, "vector vector") PRODUCT_OUT(vdot, "@dot") PRODUCT_OUT(inner, "@inner")
+                                 PRODUCT_OUT(kron, "x y"))
 #undef PRODUCT_OUT
 #undef PRODUCT
 #define ADDED(name, words)                                                                                        \

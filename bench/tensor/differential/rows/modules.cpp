@@ -89,7 +89,8 @@ void layers() {
                train, x);                                                                                            \
   });
   BATCH(1, "x3")
-  BATCH(2, "x4") BATCH(3, "x5")
+  BATCH(2, "x4")
+  BATCH(3, "x5")
 #undef BATCH
 #define CONV(D, words)                                                                                               \
   add("nn.Conv" #D "d", words " int(1..4) int(1..4) int(1..3) int(1..2) int(0..1) int(1..2) b b",                    \
@@ -98,16 +99,19 @@ void layers() {
                        nn::Conv##D##dOptions(in, out, k).stride(stride).padding(padding).groups(groups).bias(bias)), \
                    train, x);                                                                                        \
       });
-      CONV(1, "x3") CONV(2, "x4") CONV(3, "x5")
+  CONV(1, "x3") CONV(2, "x4") CONV(3, "x5")
 #undef CONV
 }
 
 void activations() {
 #define PLAIN(name) add("nn." #name, "x b", [](Tensor x, bool train) { return run(nn::name(), train, x); });
   PLAIN(ReLU)
-  PLAIN(ReLU6) PLAIN(Sigmoid) PLAIN(Tanh) PLAIN(SiLU) PLAIN(Mish) PLAIN(GELU) PLAIN(SELU) PLAIN(ELU) PLAIN(CELU) PLAIN(
-      LeakyReLU) PLAIN(Softplus) PLAIN(Softsign) PLAIN(Tanhshrink) PLAIN(LogSigmoid) PLAIN(Hardtanh) PLAIN(Hardshrink)
-      PLAIN(Softshrink) PLAIN(PReLU) PLAIN(Softmax2d)
+  PLAIN(ReLU6)
+  PLAIN(Sigmoid)
+  PLAIN(Tanh)
+  PLAIN(SiLU) PLAIN(Mish) PLAIN(GELU) PLAIN(SELU) PLAIN(ELU) PLAIN(CELU) PLAIN(LeakyReLU) PLAIN(Softplus) PLAIN(
+      Softsign) PLAIN(Tanhshrink) PLAIN(LogSigmoid) PLAIN(Hardtanh) PLAIN(Hardshrink) PLAIN(Softshrink) PLAIN(PReLU)
+      PLAIN(Softmax2d)
 #undef PLAIN
           add("nn.Softmax", "x dim b", [](Tensor x, Int dim, bool train) { return run(nn::Softmax(dim), train, x); });
   add("nn.LogSoftmax", "x dim b", [](Tensor x, Int dim, bool train) { return run(nn::LogSoftmax(dim), train, x); });
@@ -137,12 +141,14 @@ void pools() {
     return run(nn::ConstantPad##D##d(nn::ConstantPad##D##dOptions(n, value)), train, x);                            \
   });
   POOL(1, "x3")
-  POOL(2, "x4") POOL(3, "x5")
+  POOL(2, "x4")
+  POOL(3, "x5")
 #undef POOL
 #define PAD(name, words) \
   add("nn." #name, words " int(0..2) b", [](Tensor x, Int n, bool train) { return run(nn::name(n), train, x); });
-      PAD(ReflectionPad1d, "x3") PAD(ReflectionPad2d, "x4") PAD(ReplicationPad1d, "x3") PAD(ReplicationPad2d, "x4")
-          PAD(ReplicationPad3d, "x5") PAD(ZeroPad2d, "x4")
+  PAD(ReflectionPad1d, "x3")
+  PAD(ReflectionPad2d, "x4")
+  PAD(ReplicationPad1d, "x3") PAD(ReplicationPad2d, "x4") PAD(ReplicationPad3d, "x5") PAD(ZeroPad2d, "x4")
 #undef PAD
 }
 
@@ -158,11 +164,12 @@ void recurrent() {
         return std::tuple<std::string, Tensor>(text, y);                                                               \
       });
   RECURRENT(RNN)
-  RECURRENT(LSTM) RECURRENT(GRU)
+  RECURRENT(LSTM)
+  RECURRENT(GRU)
 #undef RECURRENT
-      add("nn.GRUCell", "matrix int(1..4) int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
-        return run(nn::GRUCell(nn::GRUCellOptions(in, hidden).bias(bias)), true, x);
-      });
+  add("nn.GRUCell", "matrix int(1..4) int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
+    return run(nn::GRUCell(nn::GRUCellOptions(in, hidden).bias(bias)), true, x);
+  });
   add("nn.RNNCell", "matrix int(1..4) int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
     return run(nn::RNNCell(nn::RNNCellOptions(in, hidden).bias(bias)), true, x);
   });
@@ -184,8 +191,11 @@ void recurrent() {
 void criteria() {
 #define CRITERION(name) add("nn." #name, "x y", [](Tensor x, Tensor y) { return nn::name()->forward(x, y); });
   CRITERION(MSELoss)
-  CRITERION(L1Loss) CRITERION(SmoothL1Loss) CRITERION(HuberLoss) CRITERION(BCEWithLogitsLoss) CRITERION(
-      KLDivLoss) CRITERION(SoftMarginLoss) CRITERION(HingeEmbeddingLoss) CRITERION(PoissonNLLLoss)
+  CRITERION(L1Loss)
+  CRITERION(SmoothL1Loss)
+  CRITERION(HuberLoss)
+  CRITERION(BCEWithLogitsLoss) CRITERION(KLDivLoss) CRITERION(SoftMarginLoss) CRITERION(HingeEmbeddingLoss) CRITERION(
+      PoissonNLLLoss)
 #undef CRITERION
       add("nn.CrossEntropyLoss", "@classes", [](Tensor x, Tensor t) { return nn::CrossEntropyLoss()->forward(x, t); });
   add("nn.NLLLoss", "@classes", [](Tensor x, Tensor t) { return nn::NLLLoss()->forward(x, t); });

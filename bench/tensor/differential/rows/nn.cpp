@@ -10,10 +10,11 @@ using Int = std::int64_t;
 void losses() {
 #define LOSS(name) add(#name, "x y int(0..2)", [](Tensor x, Tensor y, Int how) { return torch::name(x, y, how); });
   LOSS(mse_loss)
-  LOSS(l1_loss) LOSS(soft_margin_loss)
+  LOSS(l1_loss)
+  LOSS(soft_margin_loss)
 #undef LOSS
-      add("smooth_l1_loss", "x y int(0..2) real(1.0|0.5|0.0|-1.0)",
-          [](Tensor x, Tensor y, Int how, double beta) { return torch::smooth_l1_loss(x, y, how, beta); });
+  add("smooth_l1_loss", "x y int(0..2) real(1.0|0.5|0.0|-1.0)",
+      [](Tensor x, Tensor y, Int how, double beta) { return torch::smooth_l1_loss(x, y, how, beta); });
   add("huber_loss", "x y int(0..2) real(1.0|0.5|0.0)",
       [](Tensor x, Tensor y, Int how, double delta) { return torch::huber_loss(x, y, how, delta); });
   add("binary_cross_entropy", "unit unitlike opt(y) int(0..2)", [](Tensor x, Tensor y, OptionalTensor w, Int how) {
@@ -111,7 +112,8 @@ void windows() {
         return torch::conv_transpose##D##d(x, w, b.value_or(Tensor()), stride, padding, out, groups, dilation);  \
       });
   CONVOLUTION(1)
-  CONVOLUTION(2) CONVOLUTION(3)
+  CONVOLUTION(2)
+  CONVOLUTION(3)
 #undef CONVOLUTION
 #define POOL(D)                                                                                                        \
   add("max_pool" #D "d", "@max_pool" #D " b",                                                                          \
@@ -123,11 +125,13 @@ void windows() {
       [](Tensor x, Ints n) { return torch::adaptive_avg_pool##D##d(x, n); });                                          \
   add("adaptive_max_pool" #D "d", "@adaptive" #D,                                                                      \
       [](Tensor x, Ints n) { return torch::adaptive_max_pool##D##d(x, n); });
-      POOL(1) POOL(2) POOL(3)
+  POOL(1)
+  POOL(2)
+  POOL(3)
 #undef POOL
-          add("avg_pool1d", "@avg_pool1 b b", [](Tensor x, Ints k, Ints s, Ints p, bool ceil, bool pad) {
-            return torch::avg_pool1d(x, k, s, p, ceil, pad);
-          });
+      add("avg_pool1d", "@avg_pool1 b b", [](Tensor x, Ints k, Ints s, Ints p, bool ceil, bool pad) {
+        return torch::avg_pool1d(x, k, s, p, ceil, pad);
+      });
   add("avg_pool2d", "@avg_pool2 b b opt(int(1..5))",
       [](Tensor x, Ints k, Ints s, Ints p, bool ceil, bool pad, std::optional<Int> divisor) {
         return torch::avg_pool2d(x, k, s, p, ceil, pad, divisor);

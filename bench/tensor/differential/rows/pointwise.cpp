@@ -46,12 +46,15 @@ namespace {
 
 void unary() {
   UNARY(abs)
-  UNARY(neg) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal) UNARY(exp) UNARY(exp2) UNARY(expm1)
-      UNARY(log) UNARY(log2) UNARY(log10) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin) UNARY(acos) UNARY(
-          atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(asinh) UNARY(acosh) UNARY(atanh) UNARY(sinc) UNARY(deg2rad)
-          UNARY(rad2deg) UNARY(erf) UNARY(erfc) UNARY(erfinv) UNARY(lgamma) UNARY(digamma) UNARY(ceil) UNARY(floor)
-              UNARY(round) UNARY(trunc) UNARY(frac) UNARY(sigmoid) PREDICATE(logical_not) PREDICATE(bitwise_not)
-                  OUT(logical_not, "x", (Tensor out, Tensor x), out, x)
+  UNARY(neg)
+  UNARY(sign)
+  UNARY(square)
+  UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal) UNARY(exp) UNARY(exp2) UNARY(expm1) UNARY(log) UNARY(log2) UNARY(log10)
+      UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin) UNARY(acos) UNARY(atan) UNARY(sinh) UNARY(cosh)
+          UNARY(tanh) UNARY(asinh) UNARY(acosh) UNARY(atanh) UNARY(sinc) UNARY(deg2rad) UNARY(rad2deg) UNARY(erf)
+              UNARY(erfc) UNARY(erfinv) UNARY(lgamma) UNARY(digamma) UNARY(ceil) UNARY(floor) UNARY(round) UNARY(trunc)
+                  UNARY(frac) UNARY(sigmoid) PREDICATE(logical_not) PREDICATE(bitwise_not) OUT(
+                      logical_not, "x", (Tensor out, Tensor x), out, x)
                       OUT(bitwise_not, "x", (Tensor out, Tensor x), out, x) LIBTORCH_ALONE(IN_PLACE(
                           logical_not, "x", (Tensor x), x) IN_PLACE(bitwise_not, "x", (Tensor x), x)) PREDICATE(isnan)
                           PREDICATE(isinf) PREDICATE(isfinite) PREDICATE(signbit) PREDICATE(sgn) PREDICATE(negative)
@@ -106,10 +109,12 @@ void activations() {
 
 void binary() {
   BINARY(mul)
-  BINARY(div) BINARY(atan2) BINARY(hypot) BINARY(fmod) BINARY(remainder) BINARY(floor_divide) BINARY(pow) BINARY(
-      ldexp) BINARY(copysign) BINARY(eq) BINARY(ne) BINARY(lt) BINARY(le) BINARY(gt) BINARY(ge) BINARY(logical_and)
-      BINARY(logical_or) BINARY(logical_xor) BINARY(bitwise_and) BINARY(bitwise_or) BINARY(bitwise_xor) BINARY(
-          add) BINARY(sub)
+  BINARY(div)
+  BINARY(atan2)
+  BINARY(hypot)
+  BINARY(fmod) BINARY(remainder) BINARY(floor_divide) BINARY(pow) BINARY(ldexp) BINARY(copysign) BINARY(eq) BINARY(ne)
+      BINARY(lt) BINARY(le) BINARY(gt) BINARY(ge) BINARY(logical_and) BINARY(logical_or) BINARY(logical_xor) BINARY(
+          bitwise_and) BINARY(bitwise_or) BINARY(bitwise_xor) BINARY(add) BINARY(sub)
 #define WITHOUT_OUT(name)                           \
   FUNCTION(name, "x y", (Tensor x, Tensor y), x, y) \
   METHOD(name, "x y", (Tensor x, Tensor y), x, y)   \
@@ -119,11 +124,10 @@ void binary() {
                   gcd, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(lcm, "x y", (Tensor x, Tensor y), x, y)
                   IN_PLACE(xlogy, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(
                       heaviside, "x y", (Tensor x, Tensor y), x, y) LIBTORCH_ALONE(BINARY(nextafter)) BINARY_NUMBER(mul)
-                      BINARY_NUMBER(div) BINARY_NUMBER(pow) BINARY_NUMBER(fmod) BINARY_NUMBER(
-                          remainder) BINARY_NUMBER(floor_divide) BINARY_NUMBER(eq) BINARY_NUMBER(ne) BINARY_NUMBER(lt)
-                          BINARY_NUMBER(le) BINARY_NUMBER(gt)
-                              BINARY_NUMBER(ge) BINARY_NUMBER(bitwise_and) BINARY_NUMBER(bitwise_or) BINARY_NUMBER(
-                                  bitwise_xor) BINARY_NUMBER(add) BINARY_NUMBER(sub)
+                      BINARY_NUMBER(div) BINARY_NUMBER(pow) BINARY_NUMBER(fmod) BINARY_NUMBER(remainder)
+                          BINARY_NUMBER(floor_divide) BINARY_NUMBER(eq) BINARY_NUMBER(ne) BINARY_NUMBER(
+                              lt) BINARY_NUMBER(le) BINARY_NUMBER(gt) BINARY_NUMBER(ge) BINARY_NUMBER(bitwise_and)
+                              BINARY_NUMBER(bitwise_or) BINARY_NUMBER(bitwise_xor) BINARY_NUMBER(add) BINARY_NUMBER(sub)
                                   BINARY_NUMBER(xlogy) BINARY_NUMBER(copysign) BINARY_NUMBER(
                                       bitwise_left_shift) BINARY_NUMBER(bitwise_right_shift)
 #define TWO(name)                                   \
@@ -137,24 +141,24 @@ void binary() {
                                                        y) FUNCTION(true_divide, "x y", (Tensor x, Tensor y), x, y)
                                                   FUNCTION(subtract, "x y", (Tensor x, Tensor y), x,
                                                            y) FUNCTION(less, "x y", (Tensor x, Tensor y), x, y)
-                                                      FUNCTION(less_equal, "x y", (Tensor x, Tensor y), x, y)
-                                                          FUNCTION(greater, "x y", (Tensor x, Tensor y), x, y) FUNCTION(
-                                                              greater_equal, "x y", (Tensor x, Tensor y), x,
-                                                              y) FUNCTION(not_equal, "x y", (Tensor x, Tensor y), x, y)
-                                                              FUNCTION(max, "x y", (Tensor x, Tensor y), x, y) FUNCTION(
-                                                                  min, "x y", (Tensor x, Tensor y), x, y)
-                                                                  OPERATOR("+", +) OPERATOR("-", -) OPERATOR("*", *)
-                                                                      OPERATOR("/", /) OPERATOR("<", <) OPERATOR(
-                                                                          "==", ==) OPERATOR("&", &) OPERATOR("|", |)
-                                                                          OPERATOR("^", ^) OPERATOR("%", %) OPERATOR(
-                                                                              ">=", >=) ASSIGNMENT("+", +=)
-                                                                              ASSIGNMENT("-", -=) ASSIGNMENT("*", *=)
-                                                                                  ASSIGNMENT("/", /=)
-                                                                                      add("operator&=", "x y",
-                                                                                          [](Tensor x, Tensor y) {
-                                                                                            x &= y;
-                                                                                            return x;
-                                                                                          });
+                                                      FUNCTION(less_equal, "x y", (Tensor x, Tensor y), x, y) FUNCTION(
+                                                          greater, "x y", (Tensor x, Tensor y), x,
+                                                          y) FUNCTION(greater_equal, "x y", (Tensor x, Tensor y), x, y)
+                                                          FUNCTION(not_equal, "x y", (Tensor x, Tensor y), x,
+                                                                   y) FUNCTION(max, "x y", (Tensor x, Tensor y), x, y)
+                                                              FUNCTION(min, "x y", (Tensor x, Tensor y), x, y) OPERATOR(
+                                                                  "+", +) OPERATOR("-", -) OPERATOR("*", *)
+                                                                  OPERATOR("/", /) OPERATOR("<", <) OPERATOR("==", ==)
+                                                                      OPERATOR("&", &) OPERATOR("|", |) OPERATOR("^", ^)
+                                                                          OPERATOR("%", %) OPERATOR(">=", >=)
+                                                                              ASSIGNMENT("+", +=) ASSIGNMENT("-", -=)
+                                                                                  ASSIGNMENT("*", *=)
+                                                                                      ASSIGNMENT("/", /=)
+                                                                                          add("operator&=", "x y",
+                                                                                              [](Tensor x, Tensor y) {
+                                                                                                x &= y;
+                                                                                                return x;
+                                                                                              });
   add("add.alpha", "x y s", [](Tensor x, Tensor y, Scalar s) { return torch::add(x, y, s); });
   add("sub.alpha", "x y s", [](Tensor x, Tensor y, Scalar s) { return torch::sub(x, y, s); });
   add("Tensor.add_.alpha", "x y s", [](Tensor x, Tensor y, Scalar s) { return Tensor(x.add_(y, s)); });

@@ -16,9 +16,8 @@ void sums() {
   SUMS(sum)
   SUMS(mean)
 #undef SUMS
-      add("nansum", "x opt(dims) b opt(dtype)", [](Tensor x, OptionalInts dim, bool keep, OptionalDtype dtype) {
-        return torch::nansum(x, dim, keep, dtype);
-      });
+  add("nansum", "x opt(dims) b opt(dtype)",
+      [](Tensor x, OptionalInts dim, bool keep, OptionalDtype dtype) { return torch::nansum(x, dim, keep, dtype); });
   add("nanmean", "x opt(dims) b opt(dtype)",
       [](Tensor x, OptionalInts dim, bool keep, OptionalDtype dtype) { return torch::nanmean(x, dim, keep, dtype); });
   add("prod.all", "x opt(dtype)", [](Tensor x, OptionalDtype dtype) { return torch::prod(x, dtype); });
@@ -34,7 +33,7 @@ void sums() {
   SCAN(cumsum)
   SCAN(cumprod)
 #undef SCAN
-      add("logcumsumexp", "x dim", [](Tensor x, std::int64_t dim) { return torch::logcumsumexp(x, dim); });
+  add("logcumsumexp", "x dim", [](Tensor x, std::int64_t dim) { return torch::logcumsumexp(x, dim); });
   add("cummax", "x dim", [](Tensor x, std::int64_t dim) { return torch::cummax(x, dim); });
   add("cummin", "x dim", [](Tensor x, std::int64_t dim) { return torch::cummin(x, dim); });
   add("softmax", "x dim opt(dtype)",
@@ -67,23 +66,25 @@ void extremes() {
   EXTREME(max)
   EXTREME(min)
 #undef EXTREME
-      add("median.all", "x", [](Tensor x) { return torch::median(x); });
+  add("median.all", "x", [](Tensor x) { return torch::median(x); });
   add("nanmedian.all", "x", [](Tensor x) { return torch::nanmedian(x); });
 #define PICK(name) \
   add(#name, "x dim b", [](Tensor x, std::int64_t dim, bool keep) { return torch::name(x, dim, keep); });
   PICK(median)
-  PICK(nanmedian) PICK(mode)
+  PICK(nanmedian)
+  PICK(mode)
 #undef PICK
 #define RANGE(name)                                                                                \
   add(#name, "x dims b", [](Tensor x, Ints dim, bool keep) { return torch::name(x, dim, keep); }); \
   add(#name "_out", "out x dims b",                                                                \
       [](Tensor out, Tensor x, Ints dim, bool keep) { return Tensor(torch::name##_out(out, x, dim, keep)); });
-      RANGE(amax) RANGE(amin)
+  RANGE(amax)
+  RANGE(amin)
 #undef RANGE
-          add("aminmax", "x opt(dim) b", [](Tensor x, std::optional<std::int64_t> dim, bool keep) {
-            const auto [low, high] = torch::aminmax(x, dim, keep);
-            return std::tuple<Tensor, Tensor>(low, high);
-          });
+  add("aminmax", "x opt(dim) b", [](Tensor x, std::optional<std::int64_t> dim, bool keep) {
+    const auto [low, high] = torch::aminmax(x, dim, keep);
+    return std::tuple<Tensor, Tensor>(low, high);
+  });
 #define POSITION(name)                                                                                          \
   add(#name, "x opt(dim) b",                                                                                    \
       [](Tensor x, std::optional<std::int64_t> dim, bool keep) { return torch::name(x, dim, keep); });          \
@@ -98,7 +99,7 @@ void extremes() {
   add(#name ".dim", "x dim b", [](Tensor x, std::int64_t dim, bool keep) { return torch::name(x, dim, keep); }); \
   add(#name "_out.dim", "outb x dim b",                                                                          \
       [](Tensor out, Tensor x, std::int64_t dim, bool keep) { return Tensor(torch::name##_out(out, x, dim, keep)); });
-      TRUTH(any) TRUTH(all)
+  TRUTH(any) TRUTH(all)
 #undef TRUTH
 }
 
@@ -108,9 +109,11 @@ void spread() {
   add(#name, "x opt(dims) b b",                                                               \
       [](Tensor x, OptionalInts dim, bool unbiased, bool keep) { return torch::name(x, dim, unbiased, keep); });
   SPREAD(var)
-  SPREAD(std) SPREAD(var_mean) SPREAD(std_mean)
+  SPREAD(std)
+  SPREAD(var_mean)
+  SPREAD(std_mean)
 #undef SPREAD
-      add("norm.all", "x s", [](Tensor x, Scalar p) { return torch::norm(x, p); });
+  add("norm.all", "x s", [](Tensor x, Scalar p) { return torch::norm(x, p); });
   add("norm", "x opt(s) dims b",
       [](Tensor x, OptionalScalar p, Ints dim, bool keep) { return torch::norm(x, p, dim, keep); });
   add("dist", "x y s", [](Tensor x, Tensor y, Scalar p) { return torch::dist(x, y, p); });
@@ -152,7 +155,7 @@ void order() {
   QUANTILE(quantile)
   QUANTILE(nanquantile)
 #undef QUANTILE
-      add("count_nonzero", "x", [](Tensor x) { return torch::count_nonzero(x); });
+  add("count_nonzero", "x", [](Tensor x) { return torch::count_nonzero(x); });
   add("count_nonzero.dims", "x dims", [](Tensor x, Ints dim) { return torch::count_nonzero(x, dim); });
   add("bincount", "count opt(likecount) int(0..4)",
       [](Tensor x, OptionalTensor w, std::int64_t n) { return torch::bincount(x, w, n); });

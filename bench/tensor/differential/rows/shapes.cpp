@@ -105,7 +105,7 @@ void turned() {
   TRIANGLE(tril)
   TRIANGLE(triu)
 #undef TRIANGLE
-      add("diag", "x int(-2..2)", [](Tensor x, Int k) { return torch::diag(x, k); });
+  add("diag", "x int(-2..2)", [](Tensor x, Int k) { return torch::diag(x, k); });
   add("diag_embed", "x int(-2..2) dim dim",
       [](Tensor x, Int k, Int a, Int b) { return torch::diag_embed(x, k, a, b); });
   add("diagflat", "x int(-2..2)", [](Tensor x, Int k) { return torch::diagflat(x, k); });
