@@ -2,6 +2,7 @@
 // the parameters' gradients and the names and sizes of parameters and buffers are what comes out.
 #include "../table.h"
 
+// clang-format off: rows of macros, which are no statements
 namespace differential {
 namespace {
 
@@ -216,3 +217,4 @@ void add_modules() {
 }
 
 }  // namespace differential
+// clang-format on

@@ -1,6 +1,7 @@
 // Functions that modules are made of: losses, normalisation, convolution, pooling, resampling, attention.
 #include "../table.h"
 
+// clang-format off: rows of macros, which are no statements
 namespace differential {
 namespace {
 
@@ -188,3 +189,4 @@ void add_nn() {
 }
 
 }  // namespace differential
+// clang-format on

@@ -1,6 +1,7 @@
 // Pointwise functions: as a function, a method, in place and into a tensor given.
 #include "../table.h"
 
+// clang-format off: rows of macros, which are no statements
 namespace differential {
 
 // Words of `arguments`: x any tensor, f a floating one, y one that broadcasts with x, s a number; see differential.py.
@@ -238,3 +239,4 @@ void add_pointwise() {
 }
 
 }  // namespace differential
+// clang-format on

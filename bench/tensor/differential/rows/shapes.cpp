@@ -1,6 +1,7 @@
 // Views, joining, splitting, turning, padding.
 #include "../table.h"
 
+// clang-format off: rows of macros, which are no statements
 namespace differential {
 namespace {
 
@@ -125,3 +126,4 @@ void add_shapes() {
 }
 
 }  // namespace differential
+// clang-format on
