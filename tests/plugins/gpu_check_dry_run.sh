@@ -23,6 +23,7 @@ export TENON_CUDA_LIBRARIES=$TENON_BINARY_DIR/tests/emulated_cuda/libraries
 
 check() { # check PART: it is right, and the page names it and the machine
   "$TENON_SOURCE_DIR/bench/gpu_check" --build "$work/tree" --results "$work" --only "$1" | tee "$work/said"
+  # shellcheck disable=SC2016 # the marks are of the page
   grep -q '^# Emulated GPU: what `bench/gpu_check` found' "$work/emulated-gpu.md"
   grep -q '^| compute capability | 9.0 |' "$work/emulated-gpu.md"
   grep -qE "^\\| $1[a-z, ]* \\| [0-9]+ \\| 0 \\| " "$work/emulated-gpu.md"
@@ -31,6 +32,7 @@ check() { # check PART: it is right, and the page names it and the machine
 check memory,
 grep -qE '^memory, streams, events: [0-9]+ passed' "$work/said"
 check ulps
+# shellcheck disable=SC2016 # the marks are of the page
 rows=$(grep -cE '^\| `[a-z0-9_]+` \|( [0-9.e+-]+ \([0-9.]+ %\) \|){4}$' "$work/emulated-gpu.md")
 echo "$rows rows of ulps"
 ((rows > 70))

@@ -1,3 +1,4 @@
+// Tensors made of words, and results written as words.
 #include "wire.h"
 
 #include <array>

@@ -1,6 +1,8 @@
 // Tensors made of sizes and numbers.
 #include "../table.h"
 
+// Rows of macros are no statements.
+// clang-format off
 namespace differential {
 
 void add_creation() {
@@ -23,15 +25,15 @@ void add_creation() {
   add("zeros_like.dtype", "x dtype", [](Tensor x, Dtype dtype) { return torch::zeros_like(x, dtype); });
   add("Tensor.new_full", "x sizes2 s", [](Tensor x, Ints sizes, Scalar s) { return x.new_full(sizes, s); });
   add("Tensor.new_zeros", "x sizes2", [](Tensor x, Ints sizes) { return x.new_zeros(sizes); });
-  add("full_out", "out sizes2 s",
-      [](Tensor out, Ints sizes, Scalar s) { return Tensor(torch::full_out(out, sizes, s)); });
-  add("arange_out", "out s s s",
-      [](Tensor out, Scalar a, Scalar b, Scalar step) { return Tensor(torch::arange_out(out, a, b, step)); });
-  LIBTORCH_ALONE(
-      add("hann_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hann_window(n, periodic); });
-      add("hamming_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hamming_window(n, periodic); });
-      add("vander", "vector opt(int(0..4)) b",
-          [](Tensor x, std::optional<Int> n, bool increasing) { return torch::vander(x, n, increasing); });)
+  add("full_out", "out sizes2 s", [](Tensor out, Ints sizes, Scalar s) { return Tensor(torch::full_out(out, sizes, s)); });
+  add("arange_out", "out s s s", [](Tensor out, Scalar a, Scalar b, Scalar step) {
+    return Tensor(torch::arange_out(out, a, b, step));
+  });
+  LIBTORCH_ALONE(add("hann_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hann_window(n, periodic); });
+  add("hamming_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hamming_window(n, periodic); });
+  add("vander", "vector opt(int(0..4)) b",
+      [](Tensor x, std::optional<Int> n, bool increasing) { return torch::vander(x, n, increasing); });)
 }
 
 }  // namespace differential
+// clang-format on

@@ -1,6 +1,8 @@
 // Reading and writing by indices, masks, sets and searches.
 #include "../table.h"
 
+// Rows of macros are no statements.
+// clang-format off
 namespace differential {
 namespace {
 
@@ -13,21 +15,25 @@ void reading() {
     return torch::index(x, list);
   });
   add("index_select", "x dim v", [](Tensor x, Int dim, Tensor i) { return torch::index_select(x, dim, i); });
-  add("index_select_out", "out x dim v",
-      [](Tensor out, Tensor x, Int dim, Tensor i) { return Tensor(torch::index_select_out(out, x, dim, i)); });
+  add("index_select_out", "out x dim v", [](Tensor out, Tensor x, Int dim, Tensor i) {
+    return Tensor(torch::index_select_out(out, x, dim, i));
+  });
   add("gather", "x dim i", [](Tensor x, Int dim, Tensor i) { return torch::gather(x, dim, i); });
-  add("gather_out", "out x dim i",
-      [](Tensor out, Tensor x, Int dim, Tensor i) { return Tensor(torch::gather_out(out, x, dim, i)); });
+  add("gather_out", "out x dim i", [](Tensor out, Tensor x, Int dim, Tensor i) {
+    return Tensor(torch::gather_out(out, x, dim, i));
+  });
   add("take", "x flatindex", [](Tensor x, Tensor i) { return torch::take(x, i); });
   add("take_along_dim", "x i opt(dim)",
       [](Tensor x, Tensor i, std::optional<Int> dim) { return torch::take_along_dim(x, i, dim); });
   add("masked_select", "x m", [](Tensor x, Tensor m) { return torch::masked_select(x, m); });
-  add("masked_select_out", "out x m",
-      [](Tensor out, Tensor x, Tensor m) { return Tensor(torch::masked_select_out(out, x, m)); });
+  add("masked_select_out", "out x m", [](Tensor out, Tensor x, Tensor m) {
+    return Tensor(torch::masked_select_out(out, x, m));
+  });
   add("nonzero", "x", [](Tensor x) { return torch::nonzero(x); });
   add("argwhere", "x", [](Tensor x) { return torch::argwhere(x); });
-  add("embedding", "matrix index int(-1..2) b",
-      [](Tensor w, Tensor i, Int padding, bool scale) { return torch::embedding(w, i, padding, scale); });
+  add("embedding", "matrix index int(-1..2) b", [](Tensor w, Tensor i, Int padding, bool scale) {
+    return torch::embedding(w, i, padding, scale);
+  });
   add("one_hot", "index0 int(-1..6)", [](Tensor i, Int classes) { return torch::one_hot(i, classes); });
 }
 
@@ -75,18 +81,19 @@ void writing() {
 }
 
 void searching() {
-  add("searchsorted", "@sorted b b",
-      [](Tensor s, Tensor x, bool small, bool right) { return torch::searchsorted(s, x, small, right); });
+  add("searchsorted", "@sorted b b", [](Tensor s, Tensor x, bool small, bool right) {
+    return torch::searchsorted(s, x, small, right);
+  });
   add("bucketize", "x increasing b b",
       [](Tensor x, Tensor edges, bool small, bool right) { return torch::bucketize(x, edges, small, right); });
   add("bucketize.Scalar", "s increasing b b",
       [](Scalar x, Tensor edges, bool small, bool right) { return torch::bucketize(x, edges, small, right); });
   add("isin", "x vector b", [](Tensor x, Tensor t, bool not_in) { return torch::isin(x, t, false, not_in); });
   add("isin.Scalar", "x s b", [](Tensor x, Scalar t, bool not_in) { return torch::isin(x, t, false, not_in); });
-  add("_unique2", "x b b",
-      [](Tensor x, bool inverse, bool counts) { return torch::_unique2(x, true, inverse, counts); });
-  add("unique_dim", "x dim b b",
-      [](Tensor x, Int dim, bool inverse, bool counts) { return torch::unique_dim(x, dim, true, inverse, counts); });
+  add("_unique2", "x b b", [](Tensor x, bool inverse, bool counts) { return torch::_unique2(x, true, inverse, counts); });
+  add("unique_dim", "x dim b b", [](Tensor x, Int dim, bool inverse, bool counts) {
+    return torch::unique_dim(x, dim, true, inverse, counts);
+  });
   add("unique_consecutive", "x b b opt(dim)", [](Tensor x, bool inverse, bool counts, std::optional<Int> dim) {
     return torch::unique_consecutive(x, inverse, counts, dim);
   });
@@ -105,3 +112,4 @@ void add_indexing() {
 }
 
 }  // namespace differential
+// clang-format on

@@ -1,7 +1,8 @@
 // Functions that modules are made of: losses, normalisation, convolution, pooling, resampling, attention.
 #include "../table.h"
 
-// clang-format off: rows of macros, which are no statements
+// Rows of macros are no statements.
+// clang-format off
 namespace differential {
 namespace {
 
@@ -9,18 +10,16 @@ namespace F = torch::nn::functional;
 using Int = std::int64_t;
 
 void losses() {
-#define LOSS(name) add(#name, "x y int(0..2)", [](Tensor x, Tensor y, Int how) { return torch::name(x, y, how); });
-  LOSS(mse_loss)
-  LOSS(l1_loss)
-  LOSS(soft_margin_loss)
+#define LOSS(name) \
+  add(#name, "x y int(0..2)", [](Tensor x, Tensor y, Int how) { return torch::name(x, y, how); });
+  LOSS(mse_loss) LOSS(l1_loss) LOSS(soft_margin_loss)
 #undef LOSS
   add("smooth_l1_loss", "x y int(0..2) real(1.0|0.5|0.0|-1.0)",
       [](Tensor x, Tensor y, Int how, double beta) { return torch::smooth_l1_loss(x, y, how, beta); });
   add("huber_loss", "x y int(0..2) real(1.0|0.5|0.0)",
       [](Tensor x, Tensor y, Int how, double delta) { return torch::huber_loss(x, y, how, delta); });
-  add("binary_cross_entropy", "unit unitlike opt(y) int(0..2)", [](Tensor x, Tensor y, OptionalTensor w, Int how) {
-    return torch::binary_cross_entropy(x, y, w.value_or(Tensor()), how);
-  });
+  add("binary_cross_entropy", "unit unitlike opt(y) int(0..2)",
+      [](Tensor x, Tensor y, OptionalTensor w, Int how) { return torch::binary_cross_entropy(x, y, w.value_or(Tensor()), how); });
   add("binary_cross_entropy_with_logits", "x y opt(y) opt(y) int(0..2)",
       [](Tensor x, Tensor y, OptionalTensor w, OptionalTensor p, Int how) {
         return torch::binary_cross_entropy_with_logits(x, y, w.value_or(Tensor()), p.value_or(Tensor()), how);
@@ -58,9 +57,11 @@ void losses() {
       [](Tensor x, Tensor t, OptionalTensor w, Int how, double smooth) {
         return torch::cross_entropy_loss(x, t, w.value_or(Tensor()), how, -100, smooth);
       });
-  add("F.multilabel_soft_margin_loss", "x e", [](Tensor x, Tensor t) { return F::multilabel_soft_margin_loss(x, t); });
-  add("ctc_loss", "@ctc int(0..2) b",
-      [](Tensor p, Tensor t, Ints a, Ints b, Int how, bool zero) { return torch::ctc_loss(p, t, a, b, 3, how, zero); });
+  add("F.multilabel_soft_margin_loss", "x e",
+      [](Tensor x, Tensor t) { return F::multilabel_soft_margin_loss(x, t); });
+  add("ctc_loss", "@ctc int(0..2) b", [](Tensor p, Tensor t, Ints a, Ints b, Int how, bool zero) {
+    return torch::ctc_loss(p, t, a, b, 3, how, zero);
+  });
 }
 
 void norms() {
@@ -80,59 +81,54 @@ void norms() {
       [](Tensor x, OptionalTensor w, OptionalTensor b, OptionalTensor m, OptionalTensor v, bool train, double momentum,
          double eps) {
         auto mean = m ? m->clone() : Tensor(), var = v ? v->clone() : Tensor();
-        auto y =
-            torch::batch_norm(x, w.value_or(Tensor()), b.value_or(Tensor()), mean, var, train, momentum, eps, true);
+        auto y = torch::batch_norm(x, w.value_or(Tensor()), b.value_or(Tensor()), mean, var, train, momentum, eps, true);
         return Tensors{y, mean, var};
       });
   add("instance_norm", "@batch_norm b real(0.1|0.5) real(1e-5|0.1)",
       [](Tensor x, OptionalTensor w, OptionalTensor b, OptionalTensor m, OptionalTensor v, bool input, double momentum,
          double eps) {
         auto mean = m ? m->clone() : Tensor(), var = v ? v->clone() : Tensor();
-        auto y =
-            torch::instance_norm(x, w.value_or(Tensor()), b.value_or(Tensor()), mean, var, input, momentum, eps, true);
+        auto y = torch::instance_norm(x, w.value_or(Tensor()), b.value_or(Tensor()), mean, var, input, momentum, eps,
+                                      true);
         return Tensors{y, mean, var};
       });
-  add("F.normalize", "x real(1.0|2.0|3.0) dim",
-      [](Tensor x, double p, Int dim) { return F::normalize(x, F::NormalizeFuncOptions().p(p).dim(dim)); });
-  add("F.local_response_norm", "x int(1..3)",
-      [](Tensor x, Int n) { return F::local_response_norm(x, F::LocalResponseNormFuncOptions(n)); });
+  add("F.normalize", "x real(1.0|2.0|3.0) dim", [](Tensor x, double p, Int dim) {
+    return F::normalize(x, F::NormalizeFuncOptions().p(p).dim(dim));
+  });
+  add("F.local_response_norm", "x int(1..3)", [](Tensor x, Int n) {
+    return F::local_response_norm(x, F::LocalResponseNormFuncOptions(n));
+  });
 }
 
 void windows() {
-#define CONVOLUTION(D)                                                                                           \
-  add("conv" #D "d", "@conv" #D,                                                                                 \
-      [](Tensor x, Tensor w, OptionalTensor b, Ints stride, Ints padding, Ints dilation, Int groups) {           \
-        return torch::conv##D##d(x, w, b.value_or(Tensor()), stride, padding, dilation, groups);                 \
-      });                                                                                                        \
-  add("conv" #D "d.padding", "@conv" #D "same",                                                                  \
-      [](Tensor x, Tensor w, OptionalTensor b, Ints stride, std::string padding, Ints dilation, Int groups) {    \
-        return torch::conv##D##d(x, w, b.value_or(Tensor()), stride, padding, dilation, groups);                 \
-      });                                                                                                        \
-  add("conv_transpose" #D "d", "@conv_transpose" #D,                                                             \
+#define CONVOLUTION(D)                                                                                          \
+  add("conv" #D "d", "@conv" #D,                                                                                \
+      [](Tensor x, Tensor w, OptionalTensor b, Ints stride, Ints padding, Ints dilation, Int groups) {          \
+        return torch::conv##D##d(x, w, b.value_or(Tensor()), stride, padding, dilation, groups);                \
+      });                                                                                                       \
+  add("conv" #D "d.padding", "@conv" #D "same",                                                                 \
+      [](Tensor x, Tensor w, OptionalTensor b, Ints stride, std::string padding, Ints dilation, Int groups) {   \
+        return torch::conv##D##d(x, w, b.value_or(Tensor()), stride, padding, dilation, groups);                \
+      });                                                                                                       \
+  add("conv_transpose" #D "d", "@conv_transpose" #D,                                                            \
       [](Tensor x, Tensor w, OptionalTensor b, Ints stride, Ints padding, Ints out, Int groups, Ints dilation) { \
-        return torch::conv_transpose##D##d(x, w, b.value_or(Tensor()), stride, padding, out, groups, dilation);  \
+        return torch::conv_transpose##D##d(x, w, b.value_or(Tensor()), stride, padding, out, groups, dilation); \
       });
-  CONVOLUTION(1)
-  CONVOLUTION(2)
-  CONVOLUTION(3)
+  CONVOLUTION(1) CONVOLUTION(2) CONVOLUTION(3)
 #undef CONVOLUTION
-#define POOL(D)                                                                                                        \
-  add("max_pool" #D "d", "@max_pool" #D " b",                                                                          \
-      [](Tensor x, Ints k, Ints s, Ints p, Ints d, bool ceil) { return torch::max_pool##D##d(x, k, s, p, d, ceil); }); \
-  add("max_pool" #D "d_with_indices", "@max_pool" #D " b", [](Tensor x, Ints k, Ints s, Ints p, Ints d, bool ceil) {   \
-    return torch::max_pool##D##d_with_indices(x, k, s, p, d, ceil);                                                    \
-  });                                                                                                                  \
-  add("adaptive_avg_pool" #D "d", "@adaptive" #D,                                                                      \
-      [](Tensor x, Ints n) { return torch::adaptive_avg_pool##D##d(x, n); });                                          \
-  add("adaptive_max_pool" #D "d", "@adaptive" #D,                                                                      \
-      [](Tensor x, Ints n) { return torch::adaptive_max_pool##D##d(x, n); });
-  POOL(1)
-  POOL(2)
-  POOL(3)
+#define POOL(D)                                                                                                       \
+  add("max_pool" #D "d", "@max_pool" #D " b", [](Tensor x, Ints k, Ints s, Ints p, Ints d, bool ceil) {               \
+    return torch::max_pool##D##d(x, k, s, p, d, ceil);                                                                \
+  });                                                                                                                 \
+  add("max_pool" #D "d_with_indices", "@max_pool" #D " b", [](Tensor x, Ints k, Ints s, Ints p, Ints d, bool ceil) {  \
+    return torch::max_pool##D##d_with_indices(x, k, s, p, d, ceil);                                                   \
+  });                                                                                                                 \
+  add("adaptive_avg_pool" #D "d", "@adaptive" #D, [](Tensor x, Ints n) { return torch::adaptive_avg_pool##D##d(x, n); }); \
+  add("adaptive_max_pool" #D "d", "@adaptive" #D, [](Tensor x, Ints n) { return torch::adaptive_max_pool##D##d(x, n); });
+  POOL(1) POOL(2) POOL(3)
 #undef POOL
-      add("avg_pool1d", "@avg_pool1 b b", [](Tensor x, Ints k, Ints s, Ints p, bool ceil, bool pad) {
-        return torch::avg_pool1d(x, k, s, p, ceil, pad);
-      });
+  add("avg_pool1d", "@avg_pool1 b b",
+      [](Tensor x, Ints k, Ints s, Ints p, bool ceil, bool pad) { return torch::avg_pool1d(x, k, s, p, ceil, pad); });
   add("avg_pool2d", "@avg_pool2 b b opt(int(1..5))",
       [](Tensor x, Ints k, Ints s, Ints p, bool ceil, bool pad, std::optional<Int> divisor) {
         return torch::avg_pool2d(x, k, s, p, ceil, pad, divisor);
@@ -144,9 +140,11 @@ void windows() {
   add("F.lp_pool2d", "@lp_pool2", [](Tensor x, double p, Ints k) {
     return F::lp_pool2d(x, F::LPPool2dFuncOptions(p, {k[0], k[1]}));
   });
-  add("im2col", "@im2col", [](Tensor x, Ints k, Ints d, Ints p, Ints s) { return torch::im2col(x, k, d, p, s); });
-  add("col2im", "@col2im",
-      [](Tensor x, Ints size, Ints k, Ints d, Ints p, Ints s) { return torch::col2im(x, size, k, d, p, s); });
+  add("im2col", "@im2col",
+      [](Tensor x, Ints k, Ints d, Ints p, Ints s) { return torch::im2col(x, k, d, p, s); });
+  add("col2im", "@col2im", [](Tensor x, Ints size, Ints k, Ints d, Ints p, Ints s) {
+    return torch::col2im(x, size, k, d, p, s);
+  });
 }
 
 void pictures() {
@@ -172,10 +170,9 @@ void pictures() {
         return torch::scaled_dot_product_attention(q, k, v, mask, 0.0, causal, scale);
       });
   add("embedding_bag", "@bag int(0..2)", [](Tensor w, Tensor i, Tensor offsets, Int mode) {
-    return F::embedding_bag(i, w,
-                            mode == 0   ? F::EmbeddingBagFuncOptions().mode(torch::kSum).offsets(offsets)
-                            : mode == 1 ? F::EmbeddingBagFuncOptions().mode(torch::kMean).offsets(offsets)
-                                        : F::EmbeddingBagFuncOptions().mode(torch::kMax).offsets(offsets));
+    return F::embedding_bag(i, w, mode == 0   ? F::EmbeddingBagFuncOptions().mode(torch::kSum).offsets(offsets)
+                                  : mode == 1 ? F::EmbeddingBagFuncOptions().mode(torch::kMean).offsets(offsets)
+                                              : F::EmbeddingBagFuncOptions().mode(torch::kMax).offsets(offsets));
   });
 }
 

@@ -1,11 +1,13 @@
 // Pointwise functions: as a function, a method, in place and into a tensor given.
 #include "../table.h"
 
-// clang-format off: rows of macros, which are no statements
+// Rows of macros are no statements.
+// clang-format off
 namespace differential {
 
 // Words of `arguments`: x any tensor, f a floating one, y one that broadcasts with x, s a number; see differential.py.
-#define FUNCTION(name, words, parameters, ...) add(#name, words, [] parameters { return torch::name(__VA_ARGS__); });
+#define FUNCTION(name, words, parameters, ...) \
+  add(#name, words, [] parameters { return torch::name(__VA_ARGS__); });
 #define METHOD(name, words, parameters, self, ...) \
   add("Tensor." #name, words, [] parameters { return self.name(__VA_ARGS__); });
 #define IN_PLACE(name, words, parameters, self, ...) \
@@ -13,67 +15,50 @@ namespace differential {
 #define OUT(name, words, parameters, ...) \
   add(#name "_out", "out " words, [] parameters { return Tensor(torch::name##_out(__VA_ARGS__)); });
 
-#define UNARY(name)                  \
-  FUNCTION(name, "x", (Tensor x), x) \
-  METHOD(name, "x", (Tensor x), x)   \
-  IN_PLACE(name, "x", (Tensor x), x) \
+#define UNARY(name)                                   \
+  FUNCTION(name, "x", (Tensor x), x)                  \
+  METHOD(name, "x", (Tensor x), x)                    \
+  IN_PLACE(name, "x", (Tensor x), x)                  \
   OUT(name, "x", (Tensor out, Tensor x), out, x)
 #define PREDICATE(name)              \
   FUNCTION(name, "x", (Tensor x), x) \
   METHOD(name, "x", (Tensor x), x)
-#define BINARY(name)                                \
-  FUNCTION(name, "x y", (Tensor x, Tensor y), x, y) \
-  METHOD(name, "x y", (Tensor x, Tensor y), x, y)   \
-  IN_PLACE(name, "x y", (Tensor x, Tensor y), x, y) \
+#define BINARY(name)                                                       \
+  FUNCTION(name, "x y", (Tensor x, Tensor y), x, y)                        \
+  METHOD(name, "x y", (Tensor x, Tensor y), x, y)                          \
+  IN_PLACE(name, "x y", (Tensor x, Tensor y), x, y)                        \
   OUT(name, "x y", (Tensor out, Tensor x, Tensor y), out, x, y)
 #define BINARY_NUMBER(name)                                                          \
   add(#name ".Scalar", "x s", [](Tensor x, Scalar s) { return torch::name(x, s); }); \
   add("Tensor." #name "_.Scalar", "x s", [](Tensor x, Scalar s) { return Tensor(x.name##_(s)); });
-#define OPERATOR(symbol, name)                                                          \
-  add("operator" symbol, "x y", [](Tensor x, Tensor y) { return x name y; });           \
-  add("operator" symbol ".Scalar", "x s", [](Tensor x, Scalar s) { return x name s; }); \
+#define OPERATOR(symbol, name)                                                             \
+  add("operator" symbol, "x y", [](Tensor x, Tensor y) { return x name y; });              \
+  add("operator" symbol ".Scalar", "x s", [](Tensor x, Scalar s) { return x name s; });    \
   add("operator" symbol ".left", "x s", [](Tensor x, Scalar s) { return s name x; });
-#define ASSIGNMENT(symbol, name)                                    \
-  add("operator" symbol "=", "x y", [](Tensor x, Tensor y) {        \
-    x name y;                                                       \
-    return x;                                                       \
-  });                                                               \
-  add("operator" symbol "=.Scalar", "x s", [](Tensor x, Scalar s) { \
-    x name s;                                                       \
-    return x;                                                       \
-  });
+#define ASSIGNMENT(symbol, name)                                                             \
+  add("operator" symbol "=", "x y", [](Tensor x, Tensor y) { x name y; return x; });         \
+  add("operator" symbol "=.Scalar", "x s", [](Tensor x, Scalar s) { x name s; return x; });
 
 namespace {
 
 void unary() {
-  UNARY(abs)
-  UNARY(neg)
-  UNARY(sign)
-  UNARY(square)
-  UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal) UNARY(exp) UNARY(exp2) UNARY(expm1) UNARY(log) UNARY(log2) UNARY(log10)
-      UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin) UNARY(acos) UNARY(atan) UNARY(sinh) UNARY(cosh)
-          UNARY(tanh) UNARY(asinh) UNARY(acosh) UNARY(atanh) UNARY(sinc) UNARY(deg2rad) UNARY(rad2deg) UNARY(erf)
-              UNARY(erfc) UNARY(erfinv) UNARY(lgamma) UNARY(digamma) UNARY(ceil) UNARY(floor) UNARY(round) UNARY(trunc)
-                  UNARY(frac) UNARY(sigmoid) PREDICATE(logical_not) PREDICATE(bitwise_not) OUT(
-                      logical_not, "x", (Tensor out, Tensor x), out, x)
-                      OUT(bitwise_not, "x", (Tensor out, Tensor x), out, x) LIBTORCH_ALONE(IN_PLACE(
-                          logical_not, "x", (Tensor x), x) IN_PLACE(bitwise_not, "x", (Tensor x), x)) PREDICATE(isnan)
-                          PREDICATE(isinf) PREDICATE(isfinite) PREDICATE(signbit) PREDICATE(sgn) PREDICATE(negative)
-                              PREDICATE(absolute) PREDICATE(fix) PREDICATE(arccos) PREDICATE(arcsin) PREDICATE(arctan)
-                                  PREDICATE(arccosh) PREDICATE(arcsinh) PREDICATE(arctanh) PREDICATE(positive)
-                                      PREDICATE(isposinf) PREDICATE(isneginf) FUNCTION(relu, "x", (Tensor x), x)
-                                          METHOD(relu, "x", (Tensor x), x) IN_PLACE(relu, "x", (Tensor x), x)
-                                              FUNCTION(selu, "x", (Tensor x), x) FUNCTION(hardtanh, "x", (Tensor x), x)
-                                                  FUNCTION(relu6, "x", (Tensor x), x) FUNCTION(silu, "x", (Tensor x), x)
-                                                      FUNCTION(mish, "x", (Tensor x), x)
-                                                          FUNCTION(hardsigmoid, "x", (Tensor x), x)
-                                                              FUNCTION(hardswish, "x", (Tensor x), x)
-                                                                  FUNCTION(log_sigmoid, "x", (Tensor x), x)
-                                                                      FUNCTION(special_ndtr, "x", (Tensor x), x)
-                                                                          FUNCTION(special_entr, "x", (Tensor x), x)
-                                                                              add("special.expit", "x", [](Tensor x) {
-                                                                                return torch::special::expit(x);
-                                                                              });
+  UNARY(abs) UNARY(neg) UNARY(sign) UNARY(square) UNARY(sqrt) UNARY(rsqrt) UNARY(reciprocal) UNARY(exp) UNARY(exp2)
+  UNARY(expm1) UNARY(log) UNARY(log2) UNARY(log10) UNARY(log1p) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(asin) UNARY(acos)
+  UNARY(atan) UNARY(sinh) UNARY(cosh) UNARY(tanh) UNARY(asinh) UNARY(acosh) UNARY(atanh) UNARY(sinc) UNARY(deg2rad)
+  UNARY(rad2deg) UNARY(erf) UNARY(erfc) UNARY(erfinv) UNARY(lgamma) UNARY(digamma) UNARY(ceil) UNARY(floor) UNARY(round)
+  UNARY(trunc) UNARY(frac) UNARY(sigmoid)
+  PREDICATE(logical_not) PREDICATE(bitwise_not) OUT(logical_not, "x", (Tensor out, Tensor x), out, x)
+  OUT(bitwise_not, "x", (Tensor out, Tensor x), out, x)
+  LIBTORCH_ALONE(IN_PLACE(logical_not, "x", (Tensor x), x) IN_PLACE(bitwise_not, "x", (Tensor x), x))
+  PREDICATE(isnan) PREDICATE(isinf) PREDICATE(isfinite) PREDICATE(signbit) PREDICATE(sgn) PREDICATE(negative)
+  PREDICATE(absolute) PREDICATE(fix) PREDICATE(arccos) PREDICATE(arcsin) PREDICATE(arctan) PREDICATE(arccosh)
+  PREDICATE(arcsinh) PREDICATE(arctanh) PREDICATE(positive) PREDICATE(isposinf) PREDICATE(isneginf)
+  FUNCTION(relu, "x", (Tensor x), x) METHOD(relu, "x", (Tensor x), x) IN_PLACE(relu, "x", (Tensor x), x)
+  FUNCTION(selu, "x", (Tensor x), x) FUNCTION(hardtanh, "x", (Tensor x), x) FUNCTION(relu6, "x", (Tensor x), x)
+  FUNCTION(silu, "x", (Tensor x), x) FUNCTION(mish, "x", (Tensor x), x) FUNCTION(hardsigmoid, "x", (Tensor x), x)
+  FUNCTION(hardswish, "x", (Tensor x), x) FUNCTION(log_sigmoid, "x", (Tensor x), x)
+  FUNCTION(special_ndtr, "x", (Tensor x), x) FUNCTION(special_entr, "x", (Tensor x), x)
+  add("special.expit", "x", [](Tensor x) { return torch::special::expit(x); });
   add("special.gammaln", "x", [](Tensor x) { return torch::special::gammaln(x); });
   add("special.psi", "x", [](Tensor x) { return torch::special::psi(x); });
   add("polygamma", "int(0..3) x", [](std::int64_t n, Tensor x) { return torch::polygamma(n, x); });
@@ -109,57 +94,38 @@ void activations() {
 }
 
 void binary() {
-  BINARY(mul)
-  BINARY(div)
-  BINARY(atan2)
-  BINARY(hypot)
-  BINARY(fmod) BINARY(remainder) BINARY(floor_divide) BINARY(pow) BINARY(ldexp) BINARY(copysign) BINARY(eq) BINARY(ne)
-      BINARY(lt) BINARY(le) BINARY(gt) BINARY(ge) BINARY(logical_and) BINARY(logical_or) BINARY(logical_xor) BINARY(
-          bitwise_and) BINARY(bitwise_or) BINARY(bitwise_xor) BINARY(add) BINARY(sub)
-#define WITHOUT_OUT(name)                           \
-  FUNCTION(name, "x y", (Tensor x, Tensor y), x, y) \
-  METHOD(name, "x y", (Tensor x, Tensor y), x, y)   \
+  BINARY(mul) BINARY(div) BINARY(atan2) BINARY(hypot) BINARY(fmod) BINARY(remainder) BINARY(floor_divide) BINARY(pow)
+  BINARY(ldexp) BINARY(copysign) BINARY(eq) BINARY(ne) BINARY(lt) BINARY(le) BINARY(gt) BINARY(ge) BINARY(logical_and)
+  BINARY(logical_or) BINARY(logical_xor) BINARY(bitwise_and) BINARY(bitwise_or) BINARY(bitwise_xor) BINARY(add)
+  BINARY(sub)
+#define WITHOUT_OUT(name)                             \
+  FUNCTION(name, "x y", (Tensor x, Tensor y), x, y)   \
+  METHOD(name, "x y", (Tensor x, Tensor y), x, y)     \
   LIBTORCH_ALONE(OUT(name, "x y", (Tensor out, Tensor x, Tensor y), out, x, y))
-          WITHOUT_OUT(gcd) WITHOUT_OUT(lcm) WITHOUT_OUT(xlogy) WITHOUT_OUT(heaviside) WITHOUT_OUT(bitwise_left_shift)
-              WITHOUT_OUT(bitwise_right_shift) WITHOUT_OUT(fmax) WITHOUT_OUT(fmin) IN_PLACE(
-                  gcd, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(lcm, "x y", (Tensor x, Tensor y), x, y)
-                  IN_PLACE(xlogy, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(
-                      heaviside, "x y", (Tensor x, Tensor y), x, y) LIBTORCH_ALONE(BINARY(nextafter)) BINARY_NUMBER(mul)
-                      BINARY_NUMBER(div) BINARY_NUMBER(pow) BINARY_NUMBER(fmod) BINARY_NUMBER(remainder)
-                          BINARY_NUMBER(floor_divide) BINARY_NUMBER(eq) BINARY_NUMBER(ne) BINARY_NUMBER(
-                              lt) BINARY_NUMBER(le) BINARY_NUMBER(gt) BINARY_NUMBER(ge) BINARY_NUMBER(bitwise_and)
-                              BINARY_NUMBER(bitwise_or) BINARY_NUMBER(bitwise_xor) BINARY_NUMBER(add) BINARY_NUMBER(sub)
-                                  BINARY_NUMBER(xlogy) BINARY_NUMBER(copysign) BINARY_NUMBER(
-                                      bitwise_left_shift) BINARY_NUMBER(bitwise_right_shift)
-#define TWO(name)                                   \
-  FUNCTION(name, "x y", (Tensor x, Tensor y), x, y) \
-  METHOD(name, "x y", (Tensor x, Tensor y), x, y) OUT(name, "x y", (Tensor out, Tensor x, Tensor y), out, x, y)
-                                      TWO(maximum) TWO(minimum) TWO(logaddexp) TWO(logaddexp2)
+  WITHOUT_OUT(gcd) WITHOUT_OUT(lcm) WITHOUT_OUT(xlogy) WITHOUT_OUT(heaviside) WITHOUT_OUT(bitwise_left_shift)
+  WITHOUT_OUT(bitwise_right_shift) WITHOUT_OUT(fmax) WITHOUT_OUT(fmin)
+  IN_PLACE(gcd, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(lcm, "x y", (Tensor x, Tensor y), x, y)
+  IN_PLACE(xlogy, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(heaviside, "x y", (Tensor x, Tensor y), x, y)
+  LIBTORCH_ALONE(BINARY(nextafter))
+  BINARY_NUMBER(mul) BINARY_NUMBER(div) BINARY_NUMBER(pow) BINARY_NUMBER(fmod) BINARY_NUMBER(remainder)
+  BINARY_NUMBER(floor_divide) BINARY_NUMBER(eq) BINARY_NUMBER(ne) BINARY_NUMBER(lt) BINARY_NUMBER(le) BINARY_NUMBER(gt)
+  BINARY_NUMBER(ge) BINARY_NUMBER(bitwise_and) BINARY_NUMBER(bitwise_or) BINARY_NUMBER(bitwise_xor) BINARY_NUMBER(add)
+  BINARY_NUMBER(sub) BINARY_NUMBER(xlogy) BINARY_NUMBER(copysign) BINARY_NUMBER(bitwise_left_shift)
+  BINARY_NUMBER(bitwise_right_shift)
+#define TWO(name) FUNCTION(name, "x y", (Tensor x, Tensor y), x, y) METHOD(name, "x y", (Tensor x, Tensor y), x, y) \
+  OUT(name, "x y", (Tensor out, Tensor x, Tensor y), out, x, y)
+  TWO(maximum) TWO(minimum) TWO(logaddexp) TWO(logaddexp2)
 #undef TWO
-                                          FUNCTION(arctan2, "x y", (Tensor x, Tensor y), x,
-                                                   y) FUNCTION(multiply, "x y", (Tensor x, Tensor y), x, y)
-                                              FUNCTION(divide, "x y", (Tensor x, Tensor y), x,
-                                                       y) FUNCTION(true_divide, "x y", (Tensor x, Tensor y), x, y)
-                                                  FUNCTION(subtract, "x y", (Tensor x, Tensor y), x,
-                                                           y) FUNCTION(less, "x y", (Tensor x, Tensor y), x, y)
-                                                      FUNCTION(less_equal, "x y", (Tensor x, Tensor y), x, y) FUNCTION(
-                                                          greater, "x y", (Tensor x, Tensor y), x,
-                                                          y) FUNCTION(greater_equal, "x y", (Tensor x, Tensor y), x, y)
-                                                          FUNCTION(not_equal, "x y", (Tensor x, Tensor y), x,
-                                                                   y) FUNCTION(max, "x y", (Tensor x, Tensor y), x, y)
-                                                              FUNCTION(min, "x y", (Tensor x, Tensor y), x, y) OPERATOR(
-                                                                  "+", +) OPERATOR("-", -) OPERATOR("*", *)
-                                                                  OPERATOR("/", /) OPERATOR("<", <) OPERATOR("==", ==)
-                                                                      OPERATOR("&", &) OPERATOR("|", |) OPERATOR("^", ^)
-                                                                          OPERATOR("%", %) OPERATOR(">=", >=)
-                                                                              ASSIGNMENT("+", +=) ASSIGNMENT("-", -=)
-                                                                                  ASSIGNMENT("*", *=)
-                                                                                      ASSIGNMENT("/", /=)
-                                                                                          add("operator&=", "x y",
-                                                                                              [](Tensor x, Tensor y) {
-                                                                                                x &= y;
-                                                                                                return x;
-                                                                                              });
+  FUNCTION(arctan2, "x y", (Tensor x, Tensor y), x, y) FUNCTION(multiply, "x y", (Tensor x, Tensor y), x, y)
+  FUNCTION(divide, "x y", (Tensor x, Tensor y), x, y) FUNCTION(true_divide, "x y", (Tensor x, Tensor y), x, y)
+  FUNCTION(subtract, "x y", (Tensor x, Tensor y), x, y) FUNCTION(less, "x y", (Tensor x, Tensor y), x, y)
+  FUNCTION(less_equal, "x y", (Tensor x, Tensor y), x, y) FUNCTION(greater, "x y", (Tensor x, Tensor y), x, y)
+  FUNCTION(greater_equal, "x y", (Tensor x, Tensor y), x, y) FUNCTION(not_equal, "x y", (Tensor x, Tensor y), x, y)
+  FUNCTION(max, "x y", (Tensor x, Tensor y), x, y) FUNCTION(min, "x y", (Tensor x, Tensor y), x, y)
+  OPERATOR("+", +) OPERATOR("-", -) OPERATOR("*", *) OPERATOR("/", /) OPERATOR("<", <) OPERATOR("==", ==)
+  OPERATOR("&", &) OPERATOR("|", |) OPERATOR("^", ^) OPERATOR("%", %) OPERATOR(">=", >=)
+  ASSIGNMENT("+", +=) ASSIGNMENT("-", -=) ASSIGNMENT("*", *=) ASSIGNMENT("/", /=)
+  add("operator&=", "x y", [](Tensor x, Tensor y) { x &= y; return x; });
   add("add.alpha", "x y s", [](Tensor x, Tensor y, Scalar s) { return torch::add(x, y, s); });
   add("sub.alpha", "x y s", [](Tensor x, Tensor y, Scalar s) { return torch::sub(x, y, s); });
   add("Tensor.add_.alpha", "x y s", [](Tensor x, Tensor y, Scalar s) { return Tensor(x.add_(y, s)); });
@@ -197,8 +163,9 @@ void several() {
   add("clip", "x opt(s) opt(s)", [](Tensor x, OptionalScalar a, OptionalScalar b) { return torch::clip(x, a, b); });
   add("Tensor.clamp_", "x opt(s) opt(s)",
       [](Tensor x, OptionalScalar a, OptionalScalar b) { return Tensor(x.clamp_(a, b)); });
-  add("clamp_out", "out x opt(s) opt(s)",
-      [](Tensor out, Tensor x, OptionalScalar a, OptionalScalar b) { return Tensor(torch::clamp_out(out, x, a, b)); });
+  add("clamp_out", "out x opt(s) opt(s)", [](Tensor out, Tensor x, OptionalScalar a, OptionalScalar b) {
+    return Tensor(torch::clamp_out(out, x, a, b));
+  });
   add("clamp.Tensor", "x opt(y) opt(y)",
       [](Tensor x, OptionalTensor a, OptionalTensor b) { return torch::clamp(x, a, b); });
   add("clamp_min", "x s", [](Tensor x, Scalar s) { return torch::clamp_min(x, s); });
@@ -211,8 +178,9 @@ void several() {
   add("addcdiv", "x y y s", [](Tensor x, Tensor a, Tensor b, Scalar s) { return torch::addcdiv(x, a, b, s); });
   add("Tensor.addcmul_", "x y y s", [](Tensor x, Tensor a, Tensor b, Scalar s) { return Tensor(x.addcmul_(a, b, s)); });
   add("Tensor.addcdiv_", "x y y s", [](Tensor x, Tensor a, Tensor b, Scalar s) { return Tensor(x.addcdiv_(a, b, s)); });
-  add("addcmul_out", "out x y y s",
-      [](Tensor out, Tensor x, Tensor a, Tensor b, Scalar s) { return Tensor(torch::addcmul_out(out, x, a, b, s)); });
+  add("addcmul_out", "out x y y s", [](Tensor out, Tensor x, Tensor a, Tensor b, Scalar s) {
+    return Tensor(torch::addcmul_out(out, x, a, b, s));
+  });
   add("lerp", "x y s", [](Tensor x, Tensor y, Scalar s) { return torch::lerp(x, y, s); });
   add("lerp.Tensor", "x y y", [](Tensor x, Tensor y, Tensor w) { return torch::lerp(x, y, w); });
   add("Tensor.lerp_", "x y s", [](Tensor x, Tensor y, Scalar s) { return Tensor(x.lerp_(y, s)); });

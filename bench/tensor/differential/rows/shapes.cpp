@@ -1,12 +1,13 @@
 // Views, joining, splitting, turning, padding.
 #include "../table.h"
 
-// clang-format off: rows of macros, which are no statements
+// Rows of macros are no statements.
+// clang-format off
 namespace differential {
 namespace {
 
 void views() {
-#define BOTH(name, words, parameters, ...)                                                  \
+#define BOTH(name, words, parameters, ...)                                                   \
   add(#name, words, [](Tensor x COMMA parameters) { return torch::name(x, __VA_ARGS__); }); \
   add("Tensor." #name, words, [](Tensor x COMMA parameters) { return x.name(__VA_ARGS__); });
 #define COMMA ,
@@ -57,12 +58,14 @@ void views() {
 void joined() {
   using Int = std::int64_t;
   add("cat", "joined dim0", [](Tensors list, Int dim) { return torch::cat(list, dim); });
-  add("cat_out", "out joined dim0",
-      [](Tensor out, Tensors list, Int dim) { return Tensor(torch::cat_out(out, list, dim)); });
+  add("cat_out", "out joined dim0", [](Tensor out, Tensors list, Int dim) {
+    return Tensor(torch::cat_out(out, list, dim));
+  });
   add("concat", "joined dim0", [](Tensors list, Int dim) { return torch::concat(list, dim); });
   add("stack", "same dim0", [](Tensors list, Int dim) { return torch::stack(list, dim); });
-  add("stack_out", "out same dim0",
-      [](Tensor out, Tensors list, Int dim) { return Tensor(torch::stack_out(out, list, dim)); });
+  add("stack_out", "out same dim0", [](Tensor out, Tensors list, Int dim) {
+    return Tensor(torch::stack_out(out, list, dim));
+  });
   add("hstack", "joined", [](Tensors list) { return torch::hstack(list); });
   add("vstack", "joined", [](Tensors list) { return torch::vstack(list); });
   add("dstack", "joined", [](Tensors list) { return torch::dstack(list); });
@@ -73,11 +76,11 @@ void joined() {
       [](Tensor x, Int r, bool again) { return torch::combinations(x, r, again); });
   add("unbind", "x dim", [](Tensor x, Int dim) { return torch::unbind(x, dim); });
   add("split", "x int(0..3) dim", [](Tensor x, Int size, Int dim) { return torch::split(x, size, dim); });
-  add("split_with_sizes", "x parts dim0",
-      [](Tensor x, Ints sizes, Int dim) { return torch::split_with_sizes(x, sizes, dim); });
+  add("split_with_sizes", "x parts dim0", [](Tensor x, Ints sizes, Int dim) {
+    return torch::split_with_sizes(x, sizes, dim);
+  });
   add("chunk", "x int(0..4) dim", [](Tensor x, Int chunks, Int dim) { return torch::chunk(x, chunks, dim); });
-  add("tensor_split", "x int(0..4) dim",
-      [](Tensor x, Int parts, Int dim) { return torch::tensor_split(x, parts, dim); });
+  add("tensor_split", "x int(0..4) dim", [](Tensor x, Int parts, Int dim) { return torch::tensor_split(x, parts, dim); });
   add("tensor_split.at", "x cuts dim", [](Tensor x, Ints at, Int dim) { return torch::tensor_split(x, at, dim); });
   add("hsplit", "x int(1..3)", [](Tensor x, Int n) { return torch::hsplit(x, n); });
   add("vsplit", "x int(1..3)", [](Tensor x, Int n) { return torch::vsplit(x, n); });
@@ -94,25 +97,25 @@ void turned() {
   add("rot90", "x int(-3..4) dims", [](Tensor x, Int k, Ints dims) { return torch::rot90(x, k, dims); });
   add("Tensor.repeat", "x repeats", [](Tensor x, Ints repeats) { return x.repeat(repeats); });
   add("tile", "x repeats", [](Tensor x, Ints repeats) { return torch::tile(x, repeats); });
-  add("repeat_interleave", "x int(0..3) opt(dim)",
-      [](Tensor x, Int n, std::optional<Int> dim) { return torch::repeat_interleave(x, n, dim); });
-  add("repeat_interleave.Tensor", "x repeatvector dim0",
-      [](Tensor x, Tensor n, Int dim) { return torch::repeat_interleave(x, n, dim); });
-#define TRIANGLE(name)                                                                            \
-  add(#name, "x int(-2..2)", [](Tensor x, Int k) { return torch::name(x, k); });                  \
+  add("repeat_interleave", "x int(0..3) opt(dim)", [](Tensor x, Int n, std::optional<Int> dim) {
+    return torch::repeat_interleave(x, n, dim);
+  });
+  add("repeat_interleave.Tensor", "x repeatvector dim0", [](Tensor x, Tensor n, Int dim) {
+    return torch::repeat_interleave(x, n, dim);
+  });
+#define TRIANGLE(name)                                                                       \
+  add(#name, "x int(-2..2)", [](Tensor x, Int k) { return torch::name(x, k); });             \
   add("Tensor." #name "_", "x int(-2..2)", [](Tensor x, Int k) { return Tensor(x.name##_(k)); }); \
-  add(#name "_out", "out x int(-2..2)",                                                           \
-      [](Tensor out, Tensor x, Int k) { return Tensor(torch::name##_out(out, x, k)); });
-  TRIANGLE(tril)
-  TRIANGLE(triu)
+  add(#name "_out", "out x int(-2..2)", [](Tensor out, Tensor x, Int k) { return Tensor(torch::name##_out(out, x, k)); });
+  TRIANGLE(tril) TRIANGLE(triu)
 #undef TRIANGLE
   add("diag", "x int(-2..2)", [](Tensor x, Int k) { return torch::diag(x, k); });
-  add("diag_embed", "x int(-2..2) dim dim",
-      [](Tensor x, Int k, Int a, Int b) { return torch::diag_embed(x, k, a, b); });
+  add("diag_embed", "x int(-2..2) dim dim", [](Tensor x, Int k, Int a, Int b) { return torch::diag_embed(x, k, a, b); });
   add("diagflat", "x int(-2..2)", [](Tensor x, Int k) { return torch::diagflat(x, k); });
   add("constant_pad_nd", "x pad s", [](Tensor x, Ints pad, Scalar s) { return torch::constant_pad_nd(x, pad, s); });
-  add("pad", "x pad text(constant|reflect|replicate|circular)",
-      [](Tensor x, Ints pad, std::string mode) { return torch::pad(x, pad, mode); });
+  add("pad", "x pad text(constant|reflect|replicate|circular)", [](Tensor x, Ints pad, std::string mode) {
+    return torch::pad(x, pad, mode);
+  });
   add("pixel_shuffle", "x4 int(1..2)", [](Tensor x, Int n) { return torch::pixel_shuffle(x, n); });
   add("pixel_unshuffle", "x4 int(1..2)", [](Tensor x, Int n) { return torch::pixel_unshuffle(x, n); });
 }

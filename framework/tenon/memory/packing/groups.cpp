@@ -1,7 +1,9 @@
 // Groups: buffers that come and go nearly together are stacked on each other, and the stack is placed as one (STAlloc's
 // groups). First fit would put each of them wherever there is room, and leave holes of a different life at each place.
+// Declared in greedy.h.
 #include <tenon/core/units.h>
 #include <tenon/memory/packing/greedy.h>
+#include <tenon/memory/packing/lives_in_time.h>
 
 #include <algorithm>
 #include <functional>

@@ -1,5 +1,6 @@
 // Symbolic arithmetic in terms of operators on tensors.
 #include <tenon/kernel/pointwise.h>
+#include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/symbolic.h>
 

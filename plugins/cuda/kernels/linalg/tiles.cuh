@@ -68,7 +68,8 @@ __device__ void add_slice(Sums<T>& sums, const Slice<T>& left, const Slice<T>& r
   }
 }
 
-/// Dense rows of elements E, `step` of them apart, of which `count` are there. In slices they are of their compute type.
+/// Dense rows of elements E, `step` of them apart, of which `count` are there. In slices they are of their compute
+/// type.
 template <class E>
 struct Rows {
   const E* first;
