@@ -160,9 +160,8 @@ TENON_OF_DRESSED_1(erfinv)
 template <class T>
 TENON_HOST_DEVICE inline T polygamma(T n, T x) {
   if (x - x != T(0)) return x > T(0) ? T(0) : std::numeric_limits<T>::quiet_NaN();  // infinities. NOLINT
-  const bool even = std::fmod(n, T(2)) == T(0);
   if (x <= T(0) && x == std::floor(x)) {
-    return even ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+    return std::fmod(n, T(2)) == T(0) ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
   }
   const T s = n + T(1);
   T sum = T(0);
@@ -179,7 +178,7 @@ TENON_HOST_DEVICE inline T polygamma(T n, T x) {
     term *= (s + T(2 * k + 1)) * (s + T(2 * k + 2)) / (x * x);
   }
   const T factorial = std::tgamma(s);
-  return even ? -factorial * sum : factorial * sum;
+  return std::fmod(n, T(2)) == T(0) ? -factorial * sum : factorial * sum;
 }
 TENON_OF_DRESSED_2(polygamma)
 
