@@ -160,11 +160,12 @@ TENON_OF_DRESSED_1(erfinv)
 template <class T>
 TENON_HOST_DEVICE inline T polygamma(T n, T x) {
   if (x - x != T(0)) return x > T(0) ? T(0) : std::numeric_limits<T>::quiet_NaN();  // infinities. NOLINT
-  if (x <= T(0) && x == std::floor(x)) {
-    return std::fmod(n, T(2)) == T(0) ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  }
   const T s = n + T(1);
   T sum = T(0);
+  if (x <= T(0) && x == std::floor(x)) {
+    sum = std::numeric_limits<T>::infinity();
+    x = T(10);
+  }
   while (x < T(10)) {
     sum += std::pow(x, -s);
     x += T(1);
