@@ -122,6 +122,11 @@ TEST(BesideLibtorch, WindowsOverRepeatedElementsHandTheirGradientToEach) {
   const Tensor y = x.unfold(0, 2, 1);
   const Tensor weights = tensor({{1., 2.}, {3., 4.}, {5., 6.}}, TensorOptions(kFloat64));
   expect_tensor(slope_of(y * weights, x), {4}, kFloat64, {1, 5, 9, 6});
+  const Tensor windows = arange(3, TensorOptions(kFloat64)).unfold(0, 2, 1).detach().requires_grad_(true);
+  expect_tensor(
+      slope_of(windows.unfold(1, 1, 1).reshape({2, 2}) * tensor({{1., 2.}, {3., 4.}}, TensorOptions(kFloat64)),
+               windows),
+      {2, 2}, kFloat64, {1, 2, 3, 4});
 }
 
 TEST(BesideLibtorch, ASlopeOfOneElementLeavesANumberWithoutDimensions) {

@@ -24,7 +24,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-import kinds  # noqa: E402
+import calls  # noqa: E402
 
 BATCH = 4000
 SECONDS = 300  # for one batch
@@ -330,7 +330,7 @@ def main():
     for begin in range(0, options.calls, BATCH):
         numbers_ = range(begin, min(begin + BATCH, options.calls))
         names = [chosen[n % len(chosen)] for n in numbers_]
-        lines = [kinds.line_of(name, rows[name], options.seed * 1_000_000_007 + n) for name, n in zip(names, numbers_)]
+        lines = [calls.line_of(name, rows[name], options.seed * 1_000_000_007 + n) for name, n in zip(names, numbers_)]
         for name, line, (a, b) in zip(names, lines, both(programs, lines)):
             ran["refused by both" if " error:call" in a and " error:call" in b else "ran"] += 1
             kind = differs(a, b, line)

@@ -1,10 +1,7 @@
-"""What the arguments of a row are like: makes the words of one random call.
-
-A row of the program says of each argument of which kind it is (`differential --list`). Kinds know of one another through
-`Call`: an index lies within the dimension that was drawn, a source has the sizes of the index before it.
+"""What single arguments are like: the kinds that rows name. They know of one another through `Call`: an index lies within the
+dimension that was drawn, a source has the sizes of the index before it.
 """
 import random
-import re
 
 FLOATING = ["f32", "f64", "f16", "bf16"]
 INTEGER = ["i64", "i32", "i16", "i8", "u8"]
@@ -277,7 +274,6 @@ def like(c):
 
 
 def vectors(c):
-    c.dtype_ = c.dtype
     return [c.tensor([c.r.choice((0, 1, 2, 3))] if not c.chance(0.1) else [], c.dtype) for _ in range(c.r.choice((1, 2, 3)))]
 
 
@@ -300,20 +296,15 @@ def q(c):
     return c.tensor(c.r.choice(([], [1], [3])), c.dtype, "u", grad=False)
 
 
-def chosen(text, c):
-    low, high = text.split("..")
-    return c.r.randrange(int(low), int(high) + 1)
-
-
 PLAIN = {
     "x": x, "y": y, "e": e, "m": m, "out": out, "outi": outi, "outb": outb, "dims": dims, "sizes": reshaped,
     "expand": expand, "permutation": permutation, "v": v, "i": i, "source": source, "rows": rows, "flatindex": flatindex,
     "indices": indices, "valuefor": valuefor, "joined": tensor_list(joined), "same": tensor_list(same),
     "like": tensor_list(like), "vectors": tensor_list(vectors), "vector": vector, "parts": parts, "q": q,
-    "x1": lambda c: c.tensor(c.r.choice(([], [1], [1, 1], [2]))), "x2": fixed_rank(2), "x3": fixed_rank(3),
+    "x1": lambda c: c.tensor(c.r.choice(([], [1], [1, 1], [2]))), "x3": fixed_rank(3),
     "x4": fixed_rank(4), "x5": fixed_rank(5), "matrix": fixed_rank(2),
     "plain": lambda c: c.tensor(c.sizes, layout="c"),
-    "unit": lambda c: c.tensor(c.sizes, values="u"), "unitlike": lambda c: c.tensor(c.sizes, values="u"),
+    "unit": lambda c: c.tensor(c.sizes, values="u"),
     "n0": lambda c: c.tensor([] if not c.oddly(0.2) else [1], c.other_dtype()),
     "s": lambda c: c.number(), "b": lambda c: c.r.choice(("B0", "B1")),
     "dim": lambda c: f"I{c.along() if c.dim is None else c.a_dim()}", "dim0": lambda c: f"I{c.along()}",
@@ -341,36 +332,3 @@ PLAIN = {
 def _counted(c):
     c.index_sizes = [c.r.choice((0, 1, 3, 6))]
     return c.tensor(c.index_sizes, c.r.choice(INTEGER), "x6", grad=False)
-
-
-def words_of(c, kind):
-    """The words of one argument, or of several for a kind of the name @…."""
-    from shapes import SHAPES
-    if kind.startswith("@"):
-        return SHAPES[kind[1:]](c)
-    inner = re.fullmatch(r"(\w+)\((.*)\)", kind)
-    if inner is None:
-        return [PLAIN[kind](c)]
-    name, text = inner.groups()
-    if name == "opt":
-        return ["N"] if c.chance(0.4) else words_of(c, text)
-    if name == "int":
-        return [f"I{chosen(text, c)}"]
-    if name == "real":
-        return ["R" + c.r.choice(text.split("|"))]
-    if name == "text":
-        return ["Q" + c.r.choice(text.split("|"))]
-    raise SystemExit(f"unknown kind '{kind}' of an argument")
-
-
-IN_PLACE = re.compile(r"^Tensor\..*_(\.|$)|^operator.=")
-SPLIT = re.compile(r"\S+")
-
-
-def line_of(name, arguments, seed):
-    """One random call of a row, as the program reads it."""
-    c = Call(seed)
-    if "_out" in name and not c.oddly(0.1):
-        c.order = 0
-    words = [word for kind in SPLIT.findall(arguments) for word in words_of(c, kind)]
-    return f"{name} {c.order}{'w' if IN_PLACE.match(name) else '-'}{c.guard} {' '.join(words)}"

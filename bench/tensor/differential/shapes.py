@@ -1,5 +1,5 @@
 """Arguments whose sizes belong together: products, convolutions, windows, targets."""
-from kinds import DTYPES, listed
+from kinds import listed
 
 
 def size(c):

@@ -24,7 +24,7 @@ namespace differential {
 
 struct Row {
   std::string name;
-  std::string arguments;  // as differential.py's `kinds` has them
+  std::string arguments;  // as kinds.py and shapes.py have them
   std::function<Values(Arguments&)> call;
 };
 

@@ -18,7 +18,7 @@ void losses() {
       [](Tensor x, Tensor y, Int how, double beta) { return torch::smooth_l1_loss(x, y, how, beta); });
   add("huber_loss", "x y int(0..2) real(1.0|0.5|0.0)",
       [](Tensor x, Tensor y, Int how, double delta) { return torch::huber_loss(x, y, how, delta); });
-  add("binary_cross_entropy", "unit unitlike opt(y) int(0..2)",
+  add("binary_cross_entropy", "unit unit opt(y) int(0..2)",
       [](Tensor x, Tensor y, OptionalTensor w, Int how) { return torch::binary_cross_entropy(x, y, w.value_or(Tensor()), how); });
   add("binary_cross_entropy_with_logits", "x y opt(y) opt(y) int(0..2)",
       [](Tensor x, Tensor y, OptionalTensor w, OptionalTensor p, Int how) {

@@ -5,7 +5,7 @@
 // clang-format off
 namespace differential {
 
-// Words of `arguments`: x any tensor, f a floating one, y one that broadcasts with x, s a number; see differential.py.
+// Words of `arguments`: x any tensor, f a floating one, y one that broadcasts with x, s a number; see kinds.py.
 #define FUNCTION(name, words, parameters, ...) \
   add(#name, words, [] parameters { return torch::name(__VA_ARGS__); });
 #define METHOD(name, words, parameters, self, ...) \

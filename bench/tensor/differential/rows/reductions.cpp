@@ -119,7 +119,7 @@ void spread() {
       [](Tensor x, Scalar ord, OptionalInts dim, bool keep, OptionalDtype dtype) {
         return LINALG(vector_norm)(x, ord, dim, keep, dtype);
       });
-  add("trace", "x2", [](Tensor x) { return torch::trace(x); });
+  add("trace", "matrix", [](Tensor x) { return torch::trace(x); });
 }
 
 void order() {

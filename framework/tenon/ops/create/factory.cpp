@@ -193,14 +193,14 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const T
 Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, const TensorOptions& options) {
   if (steps < 0) throw Error("number of steps must be non-negative");
   Tensor result = make({steps}, options);
-  if (!is_floating_point(result.scalar_type()) && (start.isFloatingPoint() || end.isFloatingPoint())) {
-    return linspace(start.toLong(), end.toLong(), steps, options);  // between whole numbers, as PyTorch does
-  }
+  // Of integers the ends are cut off first, as PyTorch does.
+  const bool is_whole = !is_floating_point(result.scalar_type());
+  const Scalar first = is_whole ? Scalar(start.toLong()) : start, last = is_whole ? Scalar(end.toLong()) : end;
   if (steps == 1) {
-    fill(result, start);
+    fill(result, first);
   } else if (steps > 1) {
-    const double step = (end.toDouble() - start.toDouble()) / static_cast<double>(steps - 1);
-    const SequenceAttributes attributes{start.value(), Scalar(step).value(), end.value()};
+    const double step = (last.toDouble() - first.toDouble()) / static_cast<double>(steps - 1);
+    const SequenceAttributes attributes{first.value(), Scalar(step).value(), last.value()};
     run(TENON_OP("linspace"), ops::state_of(result), {view_of(result)}, {}, &attributes);
   }
   return with_grad(std::move(result), options);

@@ -13,6 +13,7 @@
 #include <tenon/ops/reduce/softmax.h>
 #include <tenon/ops/support/draw.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -144,8 +145,7 @@ Tensor fused(const Operands& o, const AttentionAttributes& a) {
   });
   NoGradGuard no_grad;
   Tensor y = allocate_ordered(q, v.size(3));
-  const Tensor lse =
-      allocate_like(q, {q.size(0), q.size(1), q.size(2)}, q.scalar_type() == kFloat64 ? kFloat64 : kFloat32);
+  const Tensor lse = allocate_like(q, {q.size(0), q.size(1), q.size(2)}, ops::statistics_dtype(q));
   ops::run(TENON_OP("attention"), ops::state_of(y), {ops::view_of(y), ops::view_of(lse)},
            {ops::view_of(q), ops::view_of(k), ops::view_of(v), ops::view_of(o.mask)}, &a);
   if (recording) {

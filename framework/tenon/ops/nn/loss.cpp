@@ -119,10 +119,7 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
     const Tensor loss = likelihood(input.unsqueeze(0), classes_of.reshape({1}), weights, attributes);
     return loss.dim() == 0 ? loss : as_owned(loss.reshape({}));
   }
-  std::int64_t places = 1;
-  for (std::int64_t d = 2; d < input.dim(); ++d) places *= input.size(d);
-  const Tensor loss = likelihood(input.reshape({input.size(0), classes, places}),
-                                 classes_of.reshape({input.size(0), places}), weights, attributes);
+  const Tensor loss = likelihood(input.flatten(2), classes_of.flatten(1), weights, attributes);
   return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
 }
 

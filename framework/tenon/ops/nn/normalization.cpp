@@ -7,6 +7,7 @@
 #include <tenon/ops/nn/normalization.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/layout.h>
+#include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -18,9 +19,6 @@ namespace tenon {
 using namespace ops;
 
 namespace {
-
-/// Statistics are kept in float32, or float64 for float64.
-Dtype statistics_dtype(const Tensor& x) { return x.scalar_type() == kFloat64 ? kFloat64 : kFloat32; }
 
 struct Gradients {
   Tensor dx, dweight, dbias;

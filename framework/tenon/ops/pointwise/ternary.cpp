@@ -4,6 +4,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
@@ -65,7 +66,7 @@ Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
                wrapped_scalar(other, ops::state_of(condition)));
 }
 std::vector<Tensor> where(const Tensor& condition) {
-  const Tensor places = (condition.dim() == 0 ? condition.reshape({1}) : condition).nonzero();
+  const Tensor places = atleast_1d(condition).nonzero();
   std::vector<Tensor> columns;
   for (std::int64_t i = 0; i < places.size(1); ++i) columns.push_back(places.select(1, i));
   return columns;

@@ -184,9 +184,8 @@ Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) co
     sizes[at] = size < 0 ? length : (length - size) / step + 1;
     strides[at] = step_by(strides[at], step);
   }
-  bool repeats = false;  // elements share memory: as_strided() would share their gradient
-  for (int i = 0; i < self.rank(); ++i) repeats |= self.sizes()[i] > 1 && self.strides()[i] == 0;
-  if (!repeats || size < 1) return as_strided(sizes, strides, self.offset());
+  // Of elements that share memory as_strided() would share the gradient.
+  if (!self.may_overlap_itself() || size < 1) return as_strided(sizes, strides, self.offset());
   const Dims whole = self.sizes();
   return ops::make_view(
       "UnfoldBackward0", *this, sizes, strides, self.offset(), [whole, at, size, step](Backward& backward) {

@@ -1,0 +1,42 @@
+"""Random calls: the words of one call of a row, whose kinds of arguments `differential --list` says."""
+import re
+
+from kinds import Call, PLAIN
+from shapes import SHAPES
+
+
+def chosen(text, c):
+    low, high = text.split("..")
+    return c.r.randrange(int(low), int(high) + 1)
+
+
+def words_of(c, kind):
+    """The words of one argument, or of several for a kind of the name @…."""
+    if kind.startswith("@"):
+        return SHAPES[kind[1:]](c)
+    inner = re.fullmatch(r"(\w+)\((.*)\)", kind)
+    if inner is None:
+        return [PLAIN[kind](c)]
+    name, text = inner.groups()
+    if name == "opt":
+        return ["N"] if c.chance(0.4) else words_of(c, text)
+    if name == "int":
+        return [f"I{chosen(text, c)}"]
+    if name == "real":
+        return ["R" + c.r.choice(text.split("|"))]
+    if name == "text":
+        return ["Q" + c.r.choice(text.split("|"))]
+    raise SystemExit(f"unknown kind '{kind}' of an argument")
+
+
+IN_PLACE = re.compile(r"^Tensor\..*_(\.|$)|^operator.=")
+SPLIT = re.compile(r"\S+")
+
+
+def line_of(name, arguments, seed):
+    """One random call of a row, as the program reads it."""
+    c = Call(seed)
+    if "_out" in name and not c.oddly(0.1):
+        c.order = 0
+    words = [word for kind in SPLIT.findall(arguments) for word in words_of(c, kind)]
+    return f"{name} {c.order}{'w' if IN_PLACE.match(name) else '-'}{c.guard} {' '.join(words)}"
