@@ -3,6 +3,7 @@
 #include "../support/expect_tensor.h"
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/nn/functional/pooling.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/tensor/literal.h>
 
@@ -167,6 +168,158 @@ TEST(BesideLibtorch, ABilinearFormOfIntegersKeepsTheirDtype) {
   const Tensor a = tensor({1, 2}).to(kInt16);
   EXPECT_EQ(bilinear(a, a, ones({3, 2, 2}).to(kInt16)).scalar_type(), kInt16);
 }
+
+TEST(BesideLibtorch, AWindowOfZerosHasNoInfiniteSlope) {
+  const Tensor x = leaf({0, 0, 3, 4});
+  const Tensor y = nn::functional::lp_pool1d(x.reshape({1, 4}), nn::functional::LPPool1dFuncOptions(2, 2));
+  expect_tensor(y, {1, 2}, kFloat64, {0, 5});
+  expect_tensor(slope_of(y, x), {4}, kFloat64, {0, 0, 0.6, 0.8});
+}
+
+TEST(BesideLibtorch, MeansOfIntegersAreCutOff) {
+  const Tensor x = tensor({-5, 0, 3, 4}).to(kInt64).reshape({1, 1, 4});
+  expect_tensor(avg_pool1d(x, {2}), {1, 1, 2}, kInt64, {-2, 3});
+  expect_tensor(avg_pool2d(tensor({6, 6, 7, 7}).to(kInt64).reshape({1, 1, 2, 2}), {2, 2}), {1, 1, 1, 1}, kInt64, {6});
+  EXPECT_THROW(avg_pool3d(ones({1, 2, 2, 2}), {3, 3, 3}, {1, 1, 1}, {1, 1, 1}), Error) << "the kernel is larger";
+}
+
+TEST(BesideLibtorch, TruthValuesMayBeTargets) {
+  const Tensor x = tensor({0.5, 2.0}), truth = tensor({1, 0}).to(kBool);
+  expect_tensor(mse_loss(x, truth, 0), {2}, kFloat32, {0.25, 4});
+  expect_tensor(l1_loss(truth, x, 0), {2}, kFloat32, {0.5, 2});
+  expect_tensor(huber_loss(x, truth, 0), {2}, kFloat32, {0.125, 1.5});
+}
+
+TEST(BesideLibtorch, AWeightWithoutDimensionsMayHaveAnotherDtype) {
+  const Tensor a = tensor({0., 2.}, TensorOptions(kFloat64)), w = tensor(0.5f);
+  expect_tensor(lerp(a, a + 2, w), {2}, kFloat64, {1, 3});
+}
+
+TEST(BesideLibtorch, SixteenBitsMeetParametersOfFloat32) {
+  const Tensor x = tensor({1.0, 3.0}).reshape({1, 2}).to(kFloat16), w = tensor({2.f, 2.f}), b = tensor({1.f, 1.f});
+  const Tensor y = layer_norm(x, {2}, w, b, 0);
+  EXPECT_EQ(y.scalar_type(), kFloat16);
+  expect_tensor(y.to(kFloat32), {1, 2}, kFloat32, {-1, 3});
+  expect_tensor(group_norm(x, 1, w, b, 0).to(kFloat32), {1, 2}, kFloat32, {-1, 3});
+  expect_tensor(batch_norm(x.t(), tensor({2.f}), tensor({1.f}), {}, {}, true, 0.1, 0).t().to(kFloat32), {1, 2},
+                kFloat32, {-1, 3});
+}
+
+TEST(BesideLibtorch, AnOutThatOverlapsItselfIsRefusedBeforeItIsResized) {
+  Tensor out = ones({1}).expand({3});
+  EXPECT_THROW(exp_out(out, ones({2})), Error);
+  EXPECT_THROW(add_out(out, ones({2}), ones({2})), Error);
+  EXPECT_EQ(out.size(0), 3);
+}
+
+TEST(BesideLibtorch, AnOperandIsNotResizedAsOut) {
+  Tensor x = ones({2, 1});
+  EXPECT_THROW(minimum_out(x, x, ones({2, 2})), Error);
+  EXPECT_EQ(x.size(1), 1);
+}
+
+TEST(BesideLibtorch, SizesThatABilinearFormDoesNotHaveAreRefused) {
+  EXPECT_THROW(bilinear(ones({3, 3}), ones({3, 2}), ones({3, 3, 1})), Error);
+}
+
+TEST(BesideLibtorch, UnderNoPointsLiesAnAreaOfTheirDtype) {
+  expect_tensor(trapezoid(zeros({0}, kInt16), 1), {}, kInt16, {0});
+  EXPECT_FALSE(trapezoid(zeros({0}).requires_grad_(), 1).requires_grad());
+}
+
+TEST(BesideLibtorch, ThereIsNoPlusOfTruth) { EXPECT_THROW(positive(ones({1}, kBool)), Error); }
+
+TEST(BesideLibtorch, TheNextNumberLiesTowardsTheOther) {
+  const Tensor from = tensor({1.f, 1.f, 0.f, -1.f, 2.f}), to = tensor({2.f, 0.f, -1.f, 0.f, 2.f});
+  const Tensor next = nextafter(from, to);
+  const std::vector<float> wanted{std::nextafter(1.f, 2.f), std::nextafter(1.f, 0.f), std::nextafter(0.f, -1.f),
+                                  std::nextafter(-1.f, 0.f), 2};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(next[static_cast<std::int64_t>(i)].item<float>(), wanted[i]) << i;
+  }
+  EXPECT_TRUE(nextafter(tensor(NAN), tensor(1.f)).isnan().item<bool>());
+  EXPECT_THROW(nextafter(tensor({1}), tensor({2})), Error);
+}
+
+TEST(BesideLibtorch, ThereAreWindowsAndPowers) {
+  expect_tensor(hann_window(4), {4}, kFloat32, {0, 0.5, 1, 0.5});
+  expect_tensor(hann_window(3, false), {3}, kFloat32, {0, 1, 0});
+  expect_tensor(hamming_window(2), {2}, kFloat32, {0.08, 1});
+  expect_tensor(hamming_window(1), {1}, kFloat32, {1});
+  expect_tensor(vander(tensor({2, 3}), 3), {2, 3}, kInt64, {4, 2, 1, 9, 3, 1});
+  expect_tensor(vander(tensor({2., 3.}), std::nullopt, true), {2, 2}, kFloat32, {1, 2, 1, 3});
+}
+
+TEST(BesideLibtorch, NotIsWrittenInPlace) {
+  Tensor x = tensor({0.f, 2.f});
+  expect_tensor(x.logical_not_(), {2}, kFloat32, {1, 0});
+  Tensor bits = tensor({0, 5});
+  expect_tensor(bits.bitwise_not_(), {2}, kInt64, {-1, -6});
+}
+
+TEST(BesideLibtorch, AStepToTheNextNumberHasTheSlopeOfItsStart) {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 0});
+  const std::vector<Tensor> slopes = autograd::grad({nextafter(a, b).sum()}, {a, b});
+  expect_tensor(slopes[0], {2}, kFloat64, {1, 1});
+  expect_tensor(slopes[1], {2}, kFloat64, {0, 0});
+}
+
+TEST(BesideLibtorch, IntegersThatAreWrittenNeedNoGradient) {
+  const Tensor whole = zeros({2}, kInt64);
+  EXPECT_FALSE(whole.copy_(leaf({1.5, 2})).requires_grad());
+}
+
+TEST(BesideLibtorch, AnInfiniteStepIsRefused) {
+  EXPECT_THROW(arange(1, 2, -std::numeric_limits<double>::infinity()), Error);
+}
+
+TEST(BesideLibtorch, ASequenceFillsTheSizesOfOut) {
+  Tensor out = empty({2, 2});
+  expect_tensor(arange_out(out, 4), {2, 2}, kFloat32, {0, 1, 2, 3});
+  expect_tensor(linspace_out(out, 0, 6, 4), {2, 2}, kFloat32, {0, 2, 4, 6});
+  expect_tensor(arange_out(out, 3), {3}, kFloat32, {0, 1, 2});
+}
+
+TEST(BesideLibtorch, APaddingLeavesSomething) { EXPECT_THROW(pad(ones({1, 1, 1}), {0, -1}, "replicate"), Error); }
+
+TEST(BesideLibtorch, NoPartOfATemporaryIsAView) {
+  const Tensor x = ones({1, 2}), hidden = zeros({1, 2}), w = ones({2, 2});
+  EXPECT_FALSE(rnn_tanh_cell(x, hidden, w, w).is_view());
+  EXPECT_FALSE(tensor(1.f).scatter_reduce(0, tensor(0), tensor(2.f), "amax").is_view());
+  EXPECT_FALSE(nll_loss_nd(zeros({1, 2, 2}), zeros({1, 2}, kInt64), {}, 0).is_view());
+}
+
+TEST(BesideLibtorch, APictureOfOnePixelInARowIsNotTakenForChannelsLast) {
+  const Tensor x = arange(4).reshape({2, 2, 1, 1}).transpose(0, 3);
+  EXPECT_TRUE(x.is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_EQ(x.suggest_memory_format(), MemoryFormat::Contiguous);
+}
+
+TEST(BesideLibtorch, TheSecondSlopeOfASoftMarginDoesNotOverflow) {
+  const Tensor x = tensor({64.f}).requires_grad_();
+  const Tensor first = autograd::grad({soft_margin_loss(x, tensor({-1.f}), 0).sum()}, {x}, {}, std::nullopt, true)[0];
+  expect_tensor(first, {1}, kFloat32, {1});
+  expect_tensor(autograd::grad({first.sum()}, {x})[0], {1}, kFloat32, {0});
+}
+
+TEST(BesideLibtorch, EqualNumbersHaveNoStepBetweenThem) {
+  const Tensor a = leaf({1, 2});
+  expect_tensor(slope_of(nextafter(a, tensor({1., 3.}, TensorOptions(kFloat64))), a), {2}, kFloat64, {0, 1});
+}
+
+TEST(BesideLibtorch, ARefusedOverlapIsRefusedForIntegersToo) {
+  Tensor x = ones({1, 3}, kInt64).expand({2, 3});
+  EXPECT_THROW(x.floor_(), Error);
+  EXPECT_THROW(x.masked_fill_(x.gt(0), 1), Error);
+}
+
+TEST(BesideLibtorch, ATensorWithoutDimensionsCountsInASimilarity) {
+  EXPECT_EQ(cosine_similarity(tensor(1.f), ones({2}, kFloat16), 0, 0.5).scalar_type(), kFloat32);
+}
+
+TEST(BesideLibtorch, APowerThatIsNoNumberIsRefused) { EXPECT_THROW(ones({2, 2}).renorm(NAN, 0, 1), Error); }
+
+TEST(BesideLibtorch, TruthLiesBetweenTruths) { EXPECT_TRUE(linspace(0.5, 1, 1, TensorOptions(kBool))[0].item<bool>()); }
 
 }  // namespace
 }  // namespace tenon::test

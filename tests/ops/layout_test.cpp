@@ -3,12 +3,13 @@
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/nn/nn.h>
-#include <tenon/ops/ops.h>
+#include <tenon/ops/all_ops.h>
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,88 @@ TEST(ViewOfBytes, RefusesWhatDoesNotDivide) {
   expect_error([] { ones({}).view(kUInt8); }, "self.dim() cannot be 0 to view Float as Byte (different element sizes)");
   expect_error([] { ones({5}).slice(0, 1).view(kFloat64); }, "self.storage_offset() must be divisible by 2");
   expect_error([] { ones({2, 3}).slice(1, 0, 2).view(kFloat64); }, "self.stride(0) must be divisible by 2");
+}
+
+using Strides = std::vector<std::int64_t>;
+
+/// (2, 3) whose columns lie side by side.
+Tensor turned() { return arange(6, kFloat32).sub(2.5).reshape({3, 2}).t(); }
+
+TEST(ResultLayout, FollowsTheFirstOperandThatTellsTwoDimsApart) {
+  const Tensor t = turned(), plain = ones({2, 3}), row = ones({3}), deep = ones({2, 2, 3});
+  const std::vector<std::tuple<std::string, Tensor, Strides>> cases{
+      {"alike", t + t, {1, 2}},
+      {"the left one", t + plain, {1, 2}},
+      {"the left one, plain", plain + t, {3, 1}},
+      {"a number", t + 1, {1, 2}},
+      {"a broadcast row", t + row, {1, 2}},
+      {"the part of the left one", t + deep, {6, 1, 2}},
+      {"the part of the right one", ones({3}) + t, {1, 2}},
+      {"an expanded left one", ones({1, 3}).expand({2, 3}) + t, {1, 2}},
+      {"an expanded column", ones({2, 1}).expand({2, 3}) + t, {1, 2}},
+      {"comparison", t.lt(plain), {1, 2}},
+      {"where", where(t.gt(0), plain, plain), {1, 2}},
+      {"lerp", lerp(t, plain, 0.5), {1, 2}},
+      {"addcmul", addcmul(t, plain, plain), {1, 2}},
+      {"fmax", fmax(t, plain), {1, 2}},
+      {"heaviside", heaviside(t, plain), {1, 2}},
+      {"kron", kron(t, ones({1, 1})), {1, 2}},
+      {"prelu", prelu(t, tensor({0.5f})), {1, 2}},
+      {"gaps", arange(24, kFloat32).reshape({4, 6}).slice(1, 0, 6, 2).t().exp(), {1, 3}},
+  };
+  for (const auto& [name, result, strides] : cases) EXPECT_EQ(result.strides().vec(), strides) << name;
+}
+
+TEST(ResultLayout, IsKeptByWhatMovesElements) {
+  const Tensor t = turned();
+  EXPECT_EQ(t.flip({0}).strides().vec(), (Strides{1, 2}));
+  EXPECT_EQ(std::get<0>(t.sort(0)).strides().vec(), (Strides{1, 2}));
+  EXPECT_EQ(std::get<1>(t.sort(1)).strides().vec(), (Strides{1, 2}));
+  EXPECT_EQ(t.put(tensor({0}), tensor({1.f})).strides().vec(), (Strides{1, 2}));
+  EXPECT_EQ(constant_pad_nd(t, {0, 0}).strides().vec(), (Strides{1, 2}));
+  EXPECT_EQ(t.unsqueeze(0).index({tensor(0)}).strides().vec(), (Strides{1, 2}));
+  EXPECT_TRUE(t.flip({0, 1}).equal(t.contiguous().flip({0, 1})));
+  EXPECT_TRUE(std::get<0>(t.sort(0)).equal(std::get<0>(t.contiguous().sort(0))));
+}
+
+TEST(ResultLayout, IsContiguousWhereALineIsWrittenAtATime) {
+  const Tensor t = turned();
+  const Tensor places = zeros({2, 3}, kInt64), first = tensor({0});
+  const std::vector<std::pair<std::string, Tensor>> cases{
+      {"cumsum", t.cumsum(0)},
+      {"cumprod", t.cumprod(0)},
+      {"cummax", std::get<0>(t.cummax(0))},
+      {"logcumsumexp", t.logcumsumexp(0)},
+      {"softmax", t.softmax(0)},
+      {"log_softmax", t.log_softmax(1)},
+      {"log_sigmoid", log_sigmoid(t)},
+      {"masked_fill", t.masked_fill(t.gt(0), 1)},
+      {"index_add", t.index_add(0, first, ones({1, 3}))},
+      {"index_copy", t.index_copy(0, first, ones({1, 3}))},
+      {"scatter", t.scatter(0, places, Scalar(1))},
+      {"scatter_add", t.scatter_add(0, places, ones({2, 3}))},
+      {"renorm", t.renorm(2, 0, 1)},
+      {"rms_norm", rms_norm(t, {3})},
+      {"rrelu", rrelu(t)},
+      {"pow of a number", pow(Scalar(2), t)},
+      {"matrix_power", matrix_power(ones({2, 2}).t(), 1)},
+      {"roll", t.roll({1}, {0})},
+  };
+  for (const auto& [name, result] : cases) EXPECT_TRUE(result.is_contiguous()) << name;
+}
+
+TEST(ResultLayout, IsThatOfOutOnlyWhereOutHasTheSizes) {
+  const Tensor t = turned();
+  Tensor small = empty({0}), plain = empty({2, 3});
+  EXPECT_EQ(exp_out(small, t).strides().vec(), (Strides{1, 2}));
+  EXPECT_EQ(exp_out(plain, t).strides().vec(), (Strides{3, 1}));
+  Tensor other = empty({5});
+  EXPECT_EQ(add_out(other, t, ones({2, 3})).strides().vec(), (Strides{1, 2}));
+  EXPECT_TRUE(other.equal(t + 1));
+}
+
+TEST(ResultLayout, OfUniqueSlicesEachIsDense) {
+  EXPECT_EQ(std::get<0>(unique_dim(arange(6, kFloat32).reshape({3, 2}), 1)).strides().vec(), (Strides{1, 3}));
 }
 
 }  // namespace

@@ -109,13 +109,24 @@ def x(c):
     return c.tensor(c.sizes)
 
 
+def aliased(c):
+    """An argument once more, itself or a view of it, more often under a guard than others."""
+    at = c.r.randrange(c.tensors)
+    c.tensors += 1
+    if c.guard == "-" and c.chance(0.3):
+        c.guard = c.r.choice(("nograd", "inference"))
+    return c.r.choice((f"A{at}", f"V{at}:t", f"V{at}:s", f"V{at}:n", f"V{at}:e"))
+
+
 def y(c):
     if c.tensors and c.chance(0.06):
-        return c.r.choice(("A0", "V0:t", "V0:s", "V0:n", "V0:e"))
+        return aliased(c)
     return c.tensor(c.broadcast(), c.other_dtype())
 
 
 def e(c):
+    if c.tensors and c.chance(0.04):
+        return aliased(c)
     sizes = list(c.sizes)
     if c.oddly(0.2) and sizes:
         sizes[0] += 1
@@ -307,6 +318,7 @@ PLAIN = {
     "unit": lambda c: c.tensor(c.sizes, values="u"),
     "n0": lambda c: c.tensor([] if not c.oddly(0.2) else [1], c.other_dtype()),
     "s": lambda c: c.number(), "b": lambda c: c.r.choice(("B0", "B1")),
+    "step": lambda c: c.r.choice([*NUMBERS, "Si300", "Sr-inf", "Srnan", "Sb1"]),
     "dim": lambda c: f"I{c.along() if c.dim is None else c.a_dim()}", "dim0": lambda c: f"I{c.along()}",
     "dtype": lambda c: "D" + c.r.choice(DTYPES),
     "sizes2": lambda c: listed(c.r.choice(([], [0], [2], [3, 2], [1, 2], [2, 1, 2]))),

@@ -6,10 +6,7 @@
 
 #if __has_include(<tenon/tenon.h>)
 #define LINALG(name) torch::linalg::name
-/// Rows of what libtorch alone has.
-#define LIBTORCH_ALONE(...)
 #else
-#define LIBTORCH_ALONE(...) __VA_ARGS__
 #define LINALG(name) torch::linalg_##name
 #endif
 

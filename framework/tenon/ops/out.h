@@ -6,6 +6,8 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/linalg/linear.h>
+#include <tenon/ops/linalg/products.h>
+#include <tenon/ops/pointwise/numeric.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/concat.h>
@@ -39,6 +41,21 @@ TENON_OUT(addcdiv, kCastable, (const Tensor& self, const Tensor& a, const Tensor
 TENON_OUT(lerp, kCastable, (const Tensor& self, const Tensor& end, const Scalar& weight), self, end, weight)
 TENON_OUT(lerp, kCastable, (const Tensor& self, const Tensor& end, const Tensor& weight), self, end, weight)
 
+#define TENON_OUT_OF_TWO(name, rule) TENON_OUT(name, rule, (const Tensor& self, const Tensor& other), self, other)
+TENON_OUT_OF_TWO(gcd, kCastable)
+TENON_OUT_OF_TWO(lcm, kCastable)
+TENON_OUT_OF_TWO(xlogy, kCastable)
+TENON_OUT_OF_TWO(heaviside, kSame)
+TENON_OUT_OF_TWO(fmax, kCastable)
+TENON_OUT_OF_TWO(fmin, kCastable)
+TENON_OUT_OF_TWO(nextafter, kCastable)
+TENON_OUT_OF_TWO(bitwise_left_shift, kCastable)
+TENON_OUT_OF_TWO(bitwise_right_shift, kCastable)
+TENON_OUT_OF_TWO(ger, kCastable)
+TENON_OUT_OF_TWO(vdot, kSame)
+TENON_OUT_OF_TWO(inner, kCastable)
+#undef TENON_OUT_OF_TWO
+
 TENON_OUT(mm, kSame, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(bmm, kSame, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(mv, kSame, (const Tensor& self, const Tensor& other), self, other)
@@ -49,6 +66,16 @@ TENON_OUT(addmm, kSame,
           (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
           a, b, beta, alpha)
 TENON_OUT(baddbmm, kSame,
+          (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
+          a, b, beta, alpha)
+
+TENON_OUT(addbmm, kSame,
+          (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
+          a, b, beta, alpha)
+TENON_OUT(addmv, kSame,
+          (const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1),
+          self, mat, vec, beta, alpha)
+TENON_OUT(addr, kCastable,
           (const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1), self,
           a, b, beta, alpha)
 
@@ -67,6 +94,12 @@ TENON_OUT(take, kSame, (const Tensor& self, const Tensor& index), self, index)
 
 #undef TENON_OUT
 #undef TENON_OUT_PARAMETERS
+
+/// As kron(), into `out`, which is contiguous where it has to be resized.
+inline Tensor& kron_out(Tensor& out, const Tensor& self, const Tensor& other) {
+  const auto function = [](const Tensor& a, const Tensor& b) { return tenon::kron(a, b).contiguous(); };
+  return detail::into(detail::out_rules::kCastable, "kron", out, function, self, other);
+}
 
 // Reductions and scans.
 #define TENON_AFTER_SELF(...) __VA_OPT__(, ) __VA_ARGS__
@@ -126,16 +159,27 @@ inline Tensor& eye_out(Tensor& out, std::int64_t n) {
 inline Tensor& eye_out(Tensor& out, std::int64_t n, std::int64_t m) {
   return detail::write_out(detail::out_rules::kCastable, "eye", out, eye(n, m, out.options()));
 }
-/// As arange(), into `out`, which is resized; its dtype counts.
+namespace detail {
+
+/// A sequence of as many elements as `out` has goes into its sizes, as in PyTorch.
+inline Tensor& write_sequence(const char* op, Tensor& out, const Tensor& sequence) {
+  const bool fits = out.numel() == sequence.numel();
+  return write_out(out_rules::kCastable, op, out, fits ? sequence.view(out.sizes()) : sequence);
+}
+
+}  // namespace detail
+
+/// As arange(), into `out`, which keeps its sizes where it has as many elements and is resized otherwise; its dtype
+/// counts.
 inline Tensor& arange_out(Tensor& out, const Scalar& end) {
-  return detail::write_out(detail::out_rules::kCastable, "arange", out, arange(end, out.options()));
+  return detail::write_sequence("arange", out, arange(end, out.options()));
 }
 inline Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step = 1) {
-  return detail::write_out(detail::out_rules::kCastable, "arange", out, arange(start, end, step, out.options()));
+  return detail::write_sequence("arange", out, arange(start, end, step, out.options()));
 }
-/// As linspace(), into `out`.
+/// As linspace(), into `out`, as arange_out().
 inline Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end, std::int64_t steps = 100) {
-  return detail::write_out(detail::out_rules::kCastable, "linspace", out, linspace(start, end, steps, out.options()));
+  return detail::write_sequence("linspace", out, linspace(start, end, steps, out.options()));
 }
 /// As rand(), into `out`.
 inline Tensor& rand_out(Tensor& out, IntArrayRef sizes) {

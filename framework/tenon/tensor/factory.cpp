@@ -1,6 +1,8 @@
 // Tensors without history.
 #include <tenon/tensor/factory.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strides, Dtype dtype) {
@@ -17,7 +19,26 @@ Tensor allocate_preserving(const Tensor& like, Dtype dtype) {
   if (impl.is_non_overlapping_and_dense()) {
     return allocate_strided(impl.storage().state(), impl.sizes(), impl.strides(), dtype);
   }
-  return allocate_like(like, impl.sizes(), dtype);
+  return allocate_strided(impl.storage().state(), impl.sizes(),
+                          result_strides(impl.sizes(), {{impl.sizes(), impl.strides()}}), dtype);
+}
+
+Tensor allocate_after(std::initializer_list<const Tensor*> operands, const Dims& sizes, Dtype dtype) {
+  const Tensor& first = **operands.begin();
+  const auto is_plain = [&sizes](const Tensor* tensor) {
+    return !tensor->defined() || (tensor->is_contiguous() && tensor->impl().sizes() == sizes);
+  };
+  if (sizes.rank() < 2 || std::all_of(operands.begin(), operands.end(), is_plain)) {
+    return allocate_like(first, sizes, dtype);
+  }
+  const Dims none{};
+  const auto layout = [&operands, &none](std::size_t at) -> Strided {
+    if (at >= operands.size() || !operands.begin()[at]->defined()) return {none, none};
+    const TensorImpl& impl = operands.begin()[at]->impl();
+    return {impl.sizes(), impl.strides()};
+  };
+  return allocate_strided(first.impl().storage().state(), sizes,
+                          result_strides(sizes, {layout(0), layout(1), layout(2)}), dtype);
 }
 
 Tensor alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset) {

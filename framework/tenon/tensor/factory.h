@@ -5,6 +5,8 @@
 #include <tenon/tensor/shape/extent.h>
 #include <tenon/tensor/tensor.h>
 
+#include <initializer_list>
+
 namespace tenon {
 
 /// Set by autograd's InferenceMode: tensors made by this thread then have no version counter and no history.
@@ -23,8 +25,10 @@ inline Tensor allocate_like(const Tensor& tensor, const Dims& sizes, Dtype dtype
 }
 /// Uninitialised with given strides. Throws Error where one is negative or the size in bytes overflows.
 TENON_API Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strides, Dtype dtype);
-/// Same sizes and, where `like` is dense, the same strides.
+/// Same sizes; the same strides where `like` is dense, else dense ones whose dimensions lie in the same order.
 TENON_API Tensor allocate_preserving(const Tensor& like, Dtype dtype);
+/// Uninitialised, laid out as result_strides() says of operands that may be undefined, on the device of the first.
+TENON_API Tensor allocate_after(std::initializer_list<const Tensor*> operands, const Dims& sizes, Dtype dtype);
 /// Another handle on the same memory; shares the version counter, no history.
 TENON_API Tensor alias_of(const Tensor& tensor);
 TENON_API Tensor alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset);

@@ -2,6 +2,7 @@
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/tensor.h>
 
+#include <algorithm>
 #include <iostream>
 #include <limits>
 #include <sstream>
@@ -48,10 +49,28 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   return tensor.is_contiguous();
 }
 
+namespace {
+
+/// Whether channels lie innermost. Unlike is_contiguous(format) strides of dimensions of size 1 count, too, as in
+/// PyTorch: where they alone speak against it, the tensor is no picture.
+bool is_channels_last(const Dims& sizes, const Dims& strides) {
+  if (strides[1] == 0) return false;
+  std::int64_t least = 0;
+  for (int i = 0; i < sizes.rank(); ++i) {
+    const int dim = i == 0 ? 1 : (i + 1 < sizes.rank() ? sizes.rank() - i : 0);  // channels, width, …, samples
+    if (sizes[dim] == 0 || strides[dim] < least) return false;
+    if (dim == 0 && least == strides[1]) return false;
+    least = strides[dim] * std::max<std::int64_t>(sizes[dim], 1);
+  }
+  return true;
+}
+
+}  // namespace
+
 MemoryFormat Tensor::suggest_memory_format() const {
-  if (!impl().is_contiguous()) {
-    if (is_contiguous(MemoryFormat::ChannelsLast)) return MemoryFormat::ChannelsLast;
-    if (is_contiguous(MemoryFormat::ChannelsLast3d)) return MemoryFormat::ChannelsLast3d;
+  const int rank = impl().rank();
+  if ((rank == 4 || rank == 5) && is_channels_last(impl().sizes(), impl().strides())) {
+    return rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   }
   return MemoryFormat::Contiguous;
 }

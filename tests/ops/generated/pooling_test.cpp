@@ -162,7 +162,12 @@ TEST(GeneratedPooling, MeansAndTheirGradients) {
       return avg_pool3d(input, w.kernel, w.stride, w.padding, w.ceil_mode, counts_padding, divisor);
     };
     const Sizes out = output_of(x.sizes, w);
-    if (!has_a_window(out)) {
+    // In three dimensions PyTorch has no window that is larger than the input, whatever the padding.
+    bool is_covered = true;
+    for (std::size_t d = 0; d < 3 && w.rank == 3; ++d) {
+      is_covered = is_covered && w.kernel[d] <= x.sizes[x.sizes.size() - 3 + d];
+    }
+    if (!is_covered || !has_a_window(out)) {
       EXPECT_ANY_THROW(pool());
       return;
     }

@@ -127,6 +127,8 @@ std::vector<GradientCase> numbers() {
           .step(1e-6),
       of_tensors("xlogy", [](const List& x) { return xlogy(x[0], x[1]); }, {{{3, 4}}, {{4}, 0.2, 2}})
           .empty({{0, 4}, {4}}),
+      of_tensors("nextafter", [](const List& x) { return nextafter(x[0], x[1]) * x[0]; }, {{{3, 4}}, {{4}}})
+          .empty({{0, 4}, {4}}),
       of_tensors("fmax", [](const List& x) { return fmax(x[0], x[1]); }, {{{3, 4}}, {{4}}})
           .empty({{0, 4}, {4}})
           .step(1e-6),

@@ -27,6 +27,7 @@ std::vector<GradientCase> loss_gradients() {
     row("l1_loss", [=](const Tensor& x) { return l1_loss(x, partner(x) - 5, reduction); });
     row("smooth_l1_loss", [=](const Tensor& x) { return smooth_l1_loss(x, partner(x), reduction); });
     row("huber_loss", [=](const Tensor& x) { return huber_loss(x, partner(x), reduction, 0.5); });
+    row("soft_margin_loss", [=](const Tensor& x) { return soft_margin_loss(x, partner(x), reduction); });
     row("kl_div", [=](const Tensor& x) { return kl_div(x, partner(x), reduction); });
     row(
         "binary_cross_entropy", [=](const Tensor& x) { return binary_cross_entropy(x, partner(x), {}, reduction); },

@@ -7,7 +7,7 @@ namespace differential {
 
 void add_creation() {
   using Int = std::int64_t;
-  add("arange", "s s s opt(dtype)", [](Scalar a, Scalar b, Scalar step, std::optional<Dtype> dtype) {
+  add("arange", "step step step opt(dtype)", [](Scalar a, Scalar b, Scalar step, std::optional<Dtype> dtype) {
     return dtype ? torch::arange(a, b, step, *dtype) : torch::arange(a, b, step);
   });
   add("linspace", "s s int(0..6) opt(dtype)", [](Scalar a, Scalar b, Int n, std::optional<Dtype> dtype) {
@@ -26,13 +26,13 @@ void add_creation() {
   add("Tensor.new_full", "x sizes2 s", [](Tensor x, Ints sizes, Scalar s) { return x.new_full(sizes, s); });
   add("Tensor.new_zeros", "x sizes2", [](Tensor x, Ints sizes) { return x.new_zeros(sizes); });
   add("full_out", "out sizes2 s", [](Tensor out, Ints sizes, Scalar s) { return Tensor(torch::full_out(out, sizes, s)); });
-  add("arange_out", "out s s s", [](Tensor out, Scalar a, Scalar b, Scalar step) {
+  add("arange_out", "out step step step", [](Tensor out, Scalar a, Scalar b, Scalar step) {
     return Tensor(torch::arange_out(out, a, b, step));
   });
-  LIBTORCH_ALONE(add("hann_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hann_window(n, periodic); });
+  add("hann_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hann_window(n, periodic); });
   add("hamming_window", "int(0..6) b", [](Int n, bool periodic) { return torch::hamming_window(n, periodic); });
   add("vander", "vector opt(int(0..4)) b",
-      [](Tensor x, std::optional<Int> n, bool increasing) { return torch::vander(x, n, increasing); });)
+      [](Tensor x, std::optional<Int> n, bool increasing) { return torch::vander(x, n, increasing); });
 }
 
 }  // namespace differential

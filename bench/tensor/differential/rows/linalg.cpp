@@ -17,8 +17,8 @@ void add_linalg() {
   PRODUCT(kron, "x y")
   PRODUCT_OUT(matmul, "@matmul") PRODUCT_OUT(mm, "@mm") PRODUCT_OUT(bmm, "@bmm") PRODUCT_OUT(mv, "@mv")
   PRODUCT_OUT(dot, "@dot") PRODUCT_OUT(outer, "vector vector")
-  LIBTORCH_ALONE(PRODUCT_OUT(ger, "vector vector") PRODUCT_OUT(vdot, "@dot") PRODUCT_OUT(inner, "@inner")
-                 PRODUCT_OUT(kron, "x y"))
+  PRODUCT_OUT(ger, "vector vector") PRODUCT_OUT(vdot, "@dot") PRODUCT_OUT(inner, "@inner")
+                 PRODUCT_OUT(kron, "x y")
 #undef PRODUCT_OUT
 #undef PRODUCT
 #define ADDED(name, words)                                                                                         \
@@ -33,7 +33,7 @@ void add_linalg() {
   });
   ADDED(addmm, "@addmm") ADDED(baddbmm, "@baddbmm") ADDED(addmv, "@addmv") ADDED(addr, "@addr") ADDED(addbmm, "@addbmm")
   ADDED_OUT(addmm, "@addmm") ADDED_OUT(baddbmm, "@baddbmm")
-  LIBTORCH_ALONE(ADDED_OUT(addmv, "@addmv") ADDED_OUT(addr, "@addr") ADDED_OUT(addbmm, "@addbmm"))
+  ADDED_OUT(addmv, "@addmv") ADDED_OUT(addr, "@addr") ADDED_OUT(addbmm, "@addbmm")
 #undef ADDED_OUT
 #undef ADDED
   add("linear", "@linear", [](Tensor x, Tensor w, OptionalTensor b) { return torch::linear(x, w, b); });

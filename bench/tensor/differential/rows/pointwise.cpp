@@ -49,7 +49,7 @@ void unary() {
   UNARY(trunc) UNARY(frac) UNARY(sigmoid)
   PREDICATE(logical_not) PREDICATE(bitwise_not) OUT(logical_not, "x", (Tensor out, Tensor x), out, x)
   OUT(bitwise_not, "x", (Tensor out, Tensor x), out, x)
-  LIBTORCH_ALONE(IN_PLACE(logical_not, "x", (Tensor x), x) IN_PLACE(bitwise_not, "x", (Tensor x), x))
+  IN_PLACE(logical_not, "x", (Tensor x), x) IN_PLACE(bitwise_not, "x", (Tensor x), x)
   PREDICATE(isnan) PREDICATE(isinf) PREDICATE(isfinite) PREDICATE(signbit) PREDICATE(sgn) PREDICATE(negative)
   PREDICATE(absolute) PREDICATE(fix) PREDICATE(arccos) PREDICATE(arcsin) PREDICATE(arctan) PREDICATE(arccosh)
   PREDICATE(arcsinh) PREDICATE(arctanh) PREDICATE(positive) PREDICATE(isposinf) PREDICATE(isneginf)
@@ -101,12 +101,12 @@ void binary() {
 #define WITHOUT_OUT(name)                             \
   FUNCTION(name, "x y", (Tensor x, Tensor y), x, y)   \
   METHOD(name, "x y", (Tensor x, Tensor y), x, y)     \
-  LIBTORCH_ALONE(OUT(name, "x y", (Tensor out, Tensor x, Tensor y), out, x, y))
+  OUT(name, "x y", (Tensor out, Tensor x, Tensor y), out, x, y)
   WITHOUT_OUT(gcd) WITHOUT_OUT(lcm) WITHOUT_OUT(xlogy) WITHOUT_OUT(heaviside) WITHOUT_OUT(bitwise_left_shift)
   WITHOUT_OUT(bitwise_right_shift) WITHOUT_OUT(fmax) WITHOUT_OUT(fmin)
   IN_PLACE(gcd, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(lcm, "x y", (Tensor x, Tensor y), x, y)
   IN_PLACE(xlogy, "x y", (Tensor x, Tensor y), x, y) IN_PLACE(heaviside, "x y", (Tensor x, Tensor y), x, y)
-  LIBTORCH_ALONE(BINARY(nextafter))
+  BINARY(nextafter)
   BINARY_NUMBER(mul) BINARY_NUMBER(div) BINARY_NUMBER(pow) BINARY_NUMBER(fmod) BINARY_NUMBER(remainder)
   BINARY_NUMBER(floor_divide) BINARY_NUMBER(eq) BINARY_NUMBER(ne) BINARY_NUMBER(lt) BINARY_NUMBER(le) BINARY_NUMBER(gt)
   BINARY_NUMBER(ge) BINARY_NUMBER(bitwise_and) BINARY_NUMBER(bitwise_or) BINARY_NUMBER(bitwise_xor) BINARY_NUMBER(add)
@@ -144,7 +144,7 @@ void binary() {
       [](Tensor x, Tensor y, double r, double a, bool nan) { return torch::allclose(x, y, r, a, nan); });
   add("equal", "x y", [](Tensor x, Tensor y) { return torch::equal(x, y); });
   add("result_type", "x y", [](Tensor x, Tensor y) { return torch::result_type(x, y); });
-  LIBTORCH_ALONE(add("result_type.Scalar", "x s", [](Tensor x, Scalar s) { return torch::result_type(x, s); });)
+  add("result_type.Scalar", "x s", [](Tensor x, Scalar s) { return torch::result_type(x, s); });
   add("can_cast", "dtype dtype", [](Dtype a, Dtype b) { return torch::can_cast(a, b); });
 }
 
@@ -193,7 +193,7 @@ void several() {
   add("Tensor.detach", "x", [](Tensor x) { return x.detach(); });
   add("Tensor.item", "x1", [](Tensor x) { return x.item().toDouble(); });
   add("is_nonzero", "x", [](Tensor x) { return torch::is_nonzero(x); });
-  LIBTORCH_ALONE(add("isreal", "x", [](Tensor x) { return torch::isreal(x); });)
+  add("isreal", "x", [](Tensor x) { return torch::isreal(x); });
   add("Tensor.type_as", "x y", [](Tensor x, Tensor y) { return x.type_as(y); });
 }
 

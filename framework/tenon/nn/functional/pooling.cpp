@@ -42,8 +42,10 @@ std::vector<std::int64_t> unpooled_size(const Tensor& input, const MaxUnpoolFunc
 }
 
 Tensor to_power(const Tensor& mean, double norm_type, std::int64_t count) {
-  // sum = mean * count; the sign is kept as in PyTorch, so that an all-zero window has no infinite slope.
-  return (mean.sign() * tenon::relu(mean.abs())).mul(count).pow(1.0 / norm_type);
+  // sum = mean * count; the sign is kept as in PyTorch. The slope of the root is infinite at 0: a window of zeros takes
+  // none of it.
+  const Tensor magnitude = mean.abs();
+  return (mean.detach().sign() * magnitude.masked_fill(magnitude.eq(0), 0)).mul(count).pow(1.0 / norm_type);
 }
 
 template <std::size_t D>

@@ -128,7 +128,8 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options) {
                          .scale = scaled ? std::optional((*options.scale_factor())[d]) : std::nullopt,
                          .antialias = options.antialias()});
   }
-  return y.is_same(input) ? input.clone() : y;
+  const MemoryFormat format = input.suggest_memory_format();
+  return y.is_same(input) ? input.clone(format) : y.contiguous(format);
 }
 
 Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options) {

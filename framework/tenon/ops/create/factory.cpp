@@ -161,6 +161,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const double distance = end.toDouble() - start.toDouble();
   if (step.toDouble() == 0) throw Error("step must be nonzero");
+  if (!std::isfinite(step.toDouble())) throw Error("step must be finite but got " + std::to_string(step.toDouble()));
   if (!std::isfinite(distance)) unsupported_range(start, end);
   if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
   std::int64_t count;
@@ -195,7 +196,11 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, cons
   Tensor result = make({steps}, options);
   // Of integers the ends are cut off first, as PyTorch does.
   const bool is_whole = !is_floating_point(result.scalar_type());
-  const Scalar first = is_whole ? Scalar(start.toLong()) : start, last = is_whole ? Scalar(end.toLong()) : end;
+  const auto bound = [&](const Scalar& given) {
+    if (result.scalar_type() == kBool) return Scalar(given.toBool());
+    return is_whole ? Scalar(given.toLong()) : given;
+  };
+  const Scalar first = bound(start), last = bound(end);
   if (steps == 1) {
     fill(result, first);
   } else if (steps > 1) {

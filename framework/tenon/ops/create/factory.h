@@ -56,6 +56,20 @@ TENON_API Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t s
 /// base to the power of linspace(start, end, steps): (steps). Throws Error for a negative number of steps.
 TENON_API Tensor logspace(const Scalar& start, const Scalar& end, std::int64_t steps = 100, double base = 10,
                           const TensorOptions& options = {});
+/// hamming_window() with alpha = beta = 0.5.
+TENON_API Tensor hann_window(std::int64_t length, const TensorOptions& options = {});
+TENON_API Tensor hann_window(std::int64_t length, bool periodic, const TensorOptions& options = {});
+/// alpha - beta * cos(2 pi i / n) for i from 0 to length - 1: (length). n is `length` in a periodic window, which goes
+/// on with its beginning, and length - 1 in a symmetric one. Throws Error for a negative length, and a dtype that is
+/// not floating.
+TENON_API Tensor hamming_window(std::int64_t length, const TensorOptions& options = {});
+TENON_API Tensor hamming_window(std::int64_t length, bool periodic, const TensorOptions& options = {});
+TENON_API Tensor hamming_window(std::int64_t length, bool periodic, double alpha, const TensorOptions& options = {});
+TENON_API Tensor hamming_window(std::int64_t length, bool periodic, double alpha, double beta,
+                                const TensorOptions& options = {});
+/// Powers of the elements of `x`, (n), a column each: (n, columns), n columns without a number. The first column holds
+/// the highest power, or with `increasing` the 0th. Throws Error unless x is a vector, and for a negative number.
+TENON_API Tensor vander(const Tensor& x, std::optional<std::int64_t> columns = std::nullopt, bool increasing = false);
 /// Ones on the main diagonal and zeros elsewhere, (n, n) or (n, m). Throws Error for a negative size.
 TENON_API Tensor eye(std::int64_t n, const TensorOptions& options = {});
 TENON_API Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options = {});

@@ -97,13 +97,13 @@ Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor
   return scatter_impl(*this, dim, index, source, true);
 }
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const {
-  return as_fresh(clone().scatter_(dim, index, source));
+  return as_fresh(clone(MemoryFormat::Contiguous).scatter_(dim, index, source));
 }
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const {
-  return as_fresh(clone().scatter_(dim, index, value));
+  return as_fresh(clone(MemoryFormat::Contiguous).scatter_(dim, index, value));
 }
 Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const {
-  return as_fresh(clone().scatter_add_(dim, index, source));
+  return as_fresh(clone(MemoryFormat::Contiguous).scatter_add_(dim, index, source));
 }
 
 Tensor one_hot(const Tensor& self, std::int64_t classes) {

@@ -55,9 +55,10 @@ Tensor Tensor::put(const Tensor& index, const Tensor& source, bool accumulate) c
   }
   if (numel() == 0 && index.numel() > 0) throw IndexError("put_(): tried to put elements into an empty tensor");
   const Tensor flat = clone(MemoryFormat::Contiguous).view({-1});
-  return as_owned(
-      flat.index_put(std::vector<std::optional<Tensor>>{index.reshape({-1})}, source.reshape({-1}), accumulate)
-          .view(sizes()));
+  const Tensor written =
+      as_owned(flat.index_put(std::vector<std::optional<Tensor>>{index.reshape({-1})}, source.reshape({-1}), accumulate)
+                   .view(sizes()));
+  return is_contiguous() ? written : as_fresh(empty_like(*this).copy_(written));
 }
 Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) const {
   return overwrite("put_", *this, put(index, source, accumulate));
@@ -87,7 +88,7 @@ Tensor Tensor::take_along_dim(const Tensor& indices, std::optional<std::int64_t>
 }
 
 Tensor Tensor::index_copy(std::int64_t dim, const Tensor& index, const Tensor& source) const {
-  return as_fresh(clone().index_copy_(dim, index, source));
+  return as_fresh(clone(MemoryFormat::Contiguous).index_copy_(dim, index, source));
 }
 Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Scalar& value) const {
   return as_fresh(clone().index_fill_(dim, index, value));

@@ -158,7 +158,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
   return const_cast<Tensor&>(*this);
 }
 Tensor Tensor::index_add(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
-  return as_fresh(clone().index_add_(dim, index, source, alpha));
+  return as_fresh(clone(MemoryFormat::Contiguous).index_add_(dim, index, source, alpha));
 }
 namespace {
 

@@ -178,6 +178,29 @@ void put_raw(const Tensor& values, const Plan& plan, bool accumulate) {
 
 }  // namespace
 
+namespace {
+
+/// Strides of what index() returns: what is left of self decides first, then the first index, as in PyTorch, where
+/// both are operands of one loop.
+Dims indexed_strides(const Plan& plan, const Dims& sizes) {
+  const int count = static_cast<int>(plan.indices.size());
+  const int places = plan.index_sizes.rank();
+  const Tensor source = plan.self.permute(plan.order);
+  const Dims order = kernel_order(plan, source.impl().rank() - count);
+  Dims of_self = Dims::filled(sizes.rank(), 0), of_index = Dims::filled(sizes.rank(), 0);
+  for (int i = 0; i < sizes.rank(); ++i) {
+    const int at = static_cast<int>(order[i]);
+    if (i < places) {
+      of_index[at] = plan.indices[0].stride(i);
+    } else {
+      of_self[at] = source.stride(count + i - places);
+    }
+  }
+  return result_strides(sizes, {{sizes, of_self}, {sizes, of_index}});
+}
+
+}  // namespace
+
 Tensor index(const Tensor& self, const Indices& indices) {
   if (std::none_of(indices.begin(), indices.end(), [](const auto& index) { return index && index->defined(); }))
     return self.alias();
@@ -198,7 +221,7 @@ Tensor index(const Tensor& self, const Indices& indices) {
     Dims visible;
     visible.resize(sizes.rank());
     for (int i = 0; i < sizes.rank(); ++i) visible[static_cast<int>(order[i])] = sizes[i];
-    result = allocate_like(self, visible, self.scalar_type());
+    result = allocate_strided(ops::state_of(self), visible, indexed_strides(plan, visible), self.scalar_type());
     const Tensor target = result.permute(order);
     if (sizes.product() > 0) run_indexed(TENON_OP("index"), target, source, plan, plan.attributes);
   }
@@ -264,6 +287,6 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
   if (sizes.rank() == 0) return reshape({1}).masked_select(mask);
   return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)});
 }
-Tensor Tensor::take(const Tensor& index) const { return reshape({-1}).index(Indices{index}); }
+Tensor Tensor::take(const Tensor& index) const { return reshape({-1}).index(Indices{index.contiguous()}); }
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/padding.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/index_operand.h>
 #include <tenon/ops/support/support.h>
 
@@ -138,8 +139,10 @@ Tensor reduced(const Tensor& self, std::int64_t dim, const Tensor& index, const 
   if (index.scalar_type() == kInt32) return reduced(self, dim, index.to(kInt64), source, reduce, include_self);
   const int at = wrap_dim(dim, self.impl().rank());
   if (self.dim() == 0) {
-    return reduced(self.reshape({1}), 0, index.reshape({-1}), source.reshape({-1}), reduce, include_self).reshape({});
+    return as_owned(
+        reduced(self.reshape({1}), 0, index.reshape({-1}), source.reshape({-1}), reduce, include_self).reshape({}));
   }
+  if (!self.is_contiguous()) return reduced(self.contiguous(), dim, index, source, reduce, include_self);
   self.scatter_add(at, index, source.detach());  // throws where the sizes do not match
   if (index.numel() == 0) return self.scatter_add(at, index, source);
   const Tensor base = include_self ? self : self.scatter(at, index, neutral(reduce, self).expand(index.sizes()));

@@ -5,7 +5,9 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/concat.h>
+#include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 
@@ -62,6 +64,11 @@ Tensor as_rows(const char* op, const Tensor& self, std::int64_t at) {
   return self.movedim(at, 0).reshape({self.size(at), -1});
 }
 
+/// These slices along dim, each of them dense, as PyTorch lays them out.
+Tensor slices_at(const Tensor& self, std::int64_t at, const Tensor& places) {
+  return as_owned(self.movedim(at, 0).index_select(0, places).movedim(0, at));
+}
+
 }  // namespace
 
 Unique _unique2(const Tensor& self, bool, bool return_inverse, bool return_counts) {
@@ -104,7 +111,7 @@ Unique unique_dim(const Tensor& self, std::int64_t dim, bool, bool, bool) {
     } else {
       const auto [sorted, order] = row_ranks(as_rows("unique_dim", self, at)).sort(0);
       const Tensor starts = run_starts(sorted);
-      values = self.index_select(at, order.masked_select(starts));
+      values = slices_at(self, at, order.masked_select(starts));
       inverse = zeros_like(order).scatter_(0, order, starts.to(kInt64).cumsum(0).sub(1));
       counts = run_lengths(starts);
     }
@@ -123,7 +130,7 @@ Unique unique_dim_consecutive(const Tensor& self, std::int64_t dim, bool return_
       values = self.clone();
     } else {
       const Tensor starts = run_starts(as_rows("unique_dim_consecutive", self, at)).any(1);
-      values = self.index_select(at, starts.nonzero().flatten());
+      values = slices_at(self, at, starts.nonzero().flatten());
       if (return_inverse) inverse = starts.to(kInt64).cumsum(0).sub(1);
       if (return_counts) counts = run_lengths(starts);
     }

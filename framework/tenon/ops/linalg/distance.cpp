@@ -18,7 +18,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
   return norm(a.sub(b).add(eps), p, -1, keepdim);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
-  const Dtype dtype = result_type(a, b);
+  const Dtype dtype = promote_types(a.scalar_type(), b.scalar_type());  // tensors without dimensions count in full
   if (!is_floating_point(dtype)) {
     throw Error(std::string("expected common dtype to be floating point, yet common dtype is ") + toString(dtype));
   }

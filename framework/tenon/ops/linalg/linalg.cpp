@@ -2,6 +2,7 @@
 #include <tenon/ops/linalg/linalg.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -63,7 +64,7 @@ Tensor matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool 
   const Tensor sums = vector_norm(self, 1, OptionalIntArrayRef(std::int64_t{summed}), true, dtype);
   Tensor result = p > 0 ? sums.amax(compared, true) : sums.amin(compared, true);
   if (keepdim) return result;
-  return result.squeeze(std::max(row, column)).squeeze(std::min(row, column));
+  return ops::as_owned(result.squeeze(std::max(row, column)).squeeze(std::min(row, column)));
 }
 
 Tensor norm(const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim,

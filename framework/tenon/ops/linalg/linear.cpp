@@ -233,6 +233,11 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const st
   if (a.dim() != b.dim())
     throw Error("bilinear(): input dimensions do not match: got " + std::to_string(a.dim()) + " and " +
                 std::to_string(b.dim()));
+  for (const auto& [input, name, at] : {std::tuple(&a, "input1", 1), std::tuple(&b, "input2", 2)}) {
+    if (weight.dim() == 3 && input->dim() > 0 && input->size(-1) == weight.size(at)) continue;
+    throw Error(std::string("bilinear(): ") + name + " size does not match weight size: got sizes " +
+                to_string(input->sizes()) + " and " + to_string(weight.sizes()));
+  }
   // y_o = sum_ij a_i W_oij b_j
   const Tensor x = rows_of(a);
   const Tensor y = rows_of(b);

@@ -147,7 +147,7 @@ Tensor Tensor::matrix_power(std::int64_t n) const {
   }
   if (n < 0) throw Error(fmt::format("matrix_power: there is no inverse here for n = {}; n must be >= 0", n));
   if (n == 0) return eye(size(-1), options()).expand(sizes()).clone(MemoryFormat::Contiguous);
-  if (n == 1) return clone();
+  if (n == 1) return clone(MemoryFormat::Contiguous);
   Tensor result, square = *this;
   for (; n > 0; n /= 2) {
     if (n % 2 == 1) result = result.defined() ? result.matmul(square) : square;

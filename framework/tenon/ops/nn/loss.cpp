@@ -120,7 +120,7 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
     return loss.dim() == 0 ? loss : as_owned(loss.reshape({}));
   }
   const Tensor loss = likelihood(input.flatten(2), classes_of.flatten(1), weights, attributes);
-  return loss.dim() == 0 ? loss : loss.reshape(target.sizes());
+  return loss.dim() == 0 ? loss : as_owned(loss.reshape(target.sizes()));
 }
 
 Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
@@ -171,7 +171,7 @@ namespace {
 /// slopes within 1e12, as in PyTorch, so that chances of exactly 0 and 1 give finite losses and gradients.
 Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Tensor& weight) {
   check_same_device("binary_cross_entropy", {&p, &target, &weight});
-  check_same_dtype("binary_cross_entropy", {&p, &target, &weight});
+  check_same_dtype("binary_cross_entropy", {&p, &target});
   for (const Tensor* other : {&target, &weight}) {
     if (other->defined() && !is_expandable_to(other->impl().sizes(), p.impl().sizes())) {
       throw Error(fmt::format("binary_cross_entropy: {} of size {} do not fit chances of size {}",
@@ -213,24 +213,35 @@ Tensor cross_entropy_of_chances(const Tensor& p, const Tensor& target, const Ten
 
 }  // namespace
 
+namespace {
+
+/// input - target, either of which may be bool beside a number.
+Tensor distance(const Tensor& input, const Tensor& target) {
+  const bool is_truth = input.scalar_type() == kBool, is_true_target = target.scalar_type() == kBool;
+  if (is_truth == is_true_target) return input - target;
+  return is_truth ? input.to(target.scalar_type()) - target : input - target.to(input.scalar_type());
+}
+
+}  // namespace
+
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
-  return reduced("mse_loss", (input - target).square(), reduction);
+  return reduced("mse_loss", distance(input, target).square(), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
-  return reduced("l1_loss", (input - target).abs(), reduction);
+  return reduced("l1_loss", distance(input, target).abs(), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double beta) {
   if (beta < 0) throw Error("smooth_l1_loss does not support negative values for beta.");
   if (beta == 0) return l1_loss(input, target, reduction);
-  const Tensor z = (input - target).abs();
+  const Tensor z = distance(input, target).abs();
   return reduced("smooth_l1_loss", where(z.lt(beta), z.square() * (0.5 / beta), z - 0.5 * beta), reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double delta) {
   if (!(delta > 0)) throw Error("huber_loss does not support non-positive values for delta.");
-  const Tensor z = (input - target).abs();
+  const Tensor z = distance(input, target).abs();
   return reduced("huber_loss", where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta), reduction);
 }
 

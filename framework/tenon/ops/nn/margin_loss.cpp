@@ -6,6 +6,7 @@
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/loss_reduction.h>
+#include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 
 #include <numbers>
@@ -39,7 +40,26 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 }
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
-  return reduced("soft_margin_loss", log1p((-target.to(result_type(self, target)) * self).exp()), reduction);
+  const Dtype dtype = result_type(self, target);
+  const Tensor x = self.to(dtype), t = target.to(dtype);
+  // The slope of log(1 + exp(z)) is a sigmoid; that of the parts would overflow before they cancel.
+  ops::Recording recording = ops::record<2>("SoftMarginLossBackward0", {&x, &t}, [](ops::Backward& b) {
+    const Tensor x = b.saved(0), t = b.saved(1);
+    const Tensor share = b.grad() * (x * -t).sigmoid();
+    if (b.needs(0)) b.set(0, share * -t);
+    if (b.needs(1)) b.set(1, share * -x);
+  });
+  if (recording) {
+    recording.save(0, x);
+    recording.save(1, t);
+  }
+  Tensor loss;
+  {
+    NoGradGuard no_grad;
+    loss = log1p((x * -t).exp());
+  }
+  recording.output(loss);
+  return reduced("soft_margin_loss", loss, reduction);
 }
 
 Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,

@@ -6,12 +6,14 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/normalization.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <limits>
 
 namespace tenon {
@@ -78,6 +80,7 @@ Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, con
   Tensor rstd = allocate_like(x, statistics, statistics_dtype(x));
   run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
       &attributes);
+  if constexpr (std::same_as<Attributes, GroupNormAttributes>) y = in_format_of(input, y);
   keep(recording, input, weight, mean, rstd, y);
   return y;
 }
@@ -125,8 +128,27 @@ void check_shape(const char* op, const Tensor& input, IntArrayRef normalized_sha
 
 }  // namespace
 
+namespace {
+
+/// Whether an input of 16 bits meets parameters of float32, in which it is then computed, as in PyTorch.
+bool is_mixed(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  if (input.scalar_type() != kFloat16 && input.scalar_type() != kBFloat16) return false;
+  bool any = false;
+  for (const Tensor* parameter : parameters) {
+    if (!parameter->defined()) continue;
+    if (parameter->scalar_type() != kFloat32) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
 Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias,
                   double eps, bool) {
+  if (is_mixed(input, {&weight, &bias})) {
+    return layer_norm(input.to(kFloat32), normalized_shape, weight, bias, eps).to(input.scalar_type());
+  }
   check_floating("layer_norm", input);
   check_shape("layer_norm", input, normalized_shape);
   const Dims shape(normalized_shape);
@@ -155,6 +177,9 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
 
 Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
                   bool) {
+  if (is_mixed(input, {&weight, &bias})) {
+    return group_norm(input.to(kFloat32), groups, weight, bias, eps).to(input.scalar_type());
+  }
   check_floating("group_norm", input);
   if (input.dim() < 2) {
     throw Error(
@@ -192,6 +217,10 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, bool training, double momentum, double eps, bool) {
+  if (is_mixed(input, {&weight, &bias})) {
+    const Tensor wide = input.to(kFloat32);
+    return batch_norm(wide, weight, bias, running_mean, running_var, training, momentum, eps).to(input.scalar_type());
+  }
   check_floating("batch_norm", input);
   if (input.dim() < 2) {
     throw Error(fmt::format("batch_norm: expected input of at least 2 dimensions (N, C, …), got size {}",
@@ -258,7 +287,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   return y;
 }
 
-Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, std::optional<double> eps) {
+Tensor rms_norm(const Tensor& given, IntArrayRef normalized_shape, const Tensor& weight, std::optional<double> eps) {
+  const Tensor input = given.contiguous();
   check_floating("rms_norm", input);
   check_shape("rms_norm", input, normalized_shape);
   check_affine("rms_norm", weight, "weight", Dims(normalized_shape), input);
@@ -290,7 +320,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
     running_mean.copy_(mean.view({n, c}).mean(0));
     running_var.copy_(variance.view({n, c}).mean(0));
   }
-  return result.view(input.sizes());
+  return as_owned(result.view(input.sizes()));
 }
 
 }  // namespace tenon

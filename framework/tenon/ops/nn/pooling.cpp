@@ -176,9 +176,25 @@ MeanKernels adaptive_means() { return {TENON_OP("adaptive_avg_pool"), TENON_OP("
 
 Tensor average(const char* op, int spatial, const Tensor& input, IntArrayRef kernel, IntArrayRef stride,
                IntArrayRef padding, bool ceil_mode, bool count_include_pad, std::optional<std::int64_t> divisor) {
+  if (input.scalar_type() == kInt64) {
+    // Means of integers, without their fractions. A mean that is whole may come out a little less.
+    const Tensor means =
+        average(op, spatial, input.to(kFloat64), kernel, stride, padding, ceil_mode, count_include_pad, divisor);
+    return means.mul(1 + 1e-12).to(kInt64);
+  }
   check_floating(op, input);
   if (divisor && *divisor == 0) throw Error(fmt::format("{}: divisor must be not zero", op));
   Windows windows = windows_of(op, spatial, input, kernel, stride, padding, 1, ceil_mode);
+  if (spatial == 3) {
+    for (int d = 0; d < 3; ++d) {
+      const std::int64_t size = input.size(input.dim() - 3 + d);
+      if (size >= windows.attributes.kernel[d]) continue;
+      throw Error(
+          fmt::format("{}: input of size {} is smaller than the kernel of size {} in dimension {}, whatever the "
+                      "padding",
+                      op, size, windows.attributes.kernel[d], d));
+    }
+  }
   windows.attributes.count_include_pad = count_include_pad;
   windows.attributes.divisor_override = divisor.value_or(0);
   const Tensor batched = windows.batched ? input : input.unsqueeze(0);

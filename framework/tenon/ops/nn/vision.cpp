@@ -40,8 +40,10 @@ Tensor with_planes(const Tensor& input, const Tensor& planes, std::int64_t c, st
   sizes.push_back(c);
   sizes.push_back(h);
   sizes.push_back(w);
+  const MemoryFormat format = input.suggest_memory_format();
   const Tensor result = planes.reshape(sizes);
-  return as_owned(result.is_alias_of(input) ? result.clone() : result);  // a factor of 1 moves nothing
+  // A factor of 1 moves nothing.
+  return as_owned(result.is_alias_of(input) ? result.clone(format) : result.contiguous(format));
 }
 
 }  // namespace

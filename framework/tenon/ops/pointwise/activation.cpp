@@ -39,13 +39,14 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   return where(self.gt(0), self, self.mul(slopes));
 }
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
-  if (!training) return leaky_relu(self, (lower.toDouble() + upper.toDouble()) / 2);
+  const Tensor x = self.contiguous();
+  if (!training) return leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2);
   Tensor slopes;
   {
     NoGradGuard no_grad;
-    slopes = empty_like(self).uniform_(lower.toDouble(), upper.toDouble());
+    slopes = empty_like(x).uniform_(lower.toDouble(), upper.toDouble());
   }
-  return where(self.gt(0), self, self.mul(slopes));
+  return where(x.gt(0), x, x.mul(slopes));
 }
 Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
   if (!training) return leaky_relu_(self, (lower.toDouble() + upper.toDouble()) / 2);

@@ -2,6 +2,7 @@
 #include <tenon/ops/pointwise/binary.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/unary.h>
+#include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
@@ -129,8 +130,13 @@ Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const T
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
   check_castable(rule.text, dtype, out.scalar_type());
   const Operands operands(rule.text, a, b, dtype);
-  if (!(out.impl().sizes() == operands.sizes)) out.resize_(operands.sizes);
   check_written(out);
+  if (!(out.impl().sizes() == operands.sizes)) {
+    if (out.is_same(a) || out.is_same(b)) check_inplace_sizes(out, operands.sizes);
+    const TensorImpl &left = operands.left.impl(), &right = operands.right.impl();
+    resize_out(out, operands.sizes,
+               result_strides(operands.sizes, {{left.sizes(), left.strides()}, {right.sizes(), right.strides()}}));
+  }
   if (dtype == out.scalar_type() && !reads_elsewhere_in(operands.left, out) &&
       !reads_elsewhere_in(operands.right, out)) {
     compute(rule.op, out, operands.left, operands.right, attributes);
@@ -243,7 +249,8 @@ Tensor rsub(const Tensor& self, const Scalar& other) {
   return binary(rule<pointwise::Sub>(), self, other, number_on_the_left());
 }
 Tensor pow(const Scalar& base, const Tensor& exponent) {
-  return binary(rule<pointwise::Pow>(), exponent, base, number_on_the_left());
+  // Contiguous, as PyTorch's: no operand but a number decides.
+  return binary(rule<pointwise::Pow>(), exponent.contiguous(), base, number_on_the_left());
 }
 
 namespace {

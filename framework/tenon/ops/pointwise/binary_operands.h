@@ -10,13 +10,13 @@
 
 namespace tenon::ops {
 
-/// The layout of the result of an operation on operands of these sizes: the first dense one of the full size decides.
+/// The result of an operation on operands of these sizes, laid out after them.
 inline Tensor allocate_result(const Tensor& a, const Tensor* b, const Dims& sizes, Dtype dtype) {
   const TensorImpl& left = a.impl();
-  if (left.is_contiguous() && left.sizes() == sizes) return allocate_like(a, sizes, dtype);
-  if (left.sizes() == sizes) return allocate_preserving(a, dtype);
-  if (b && b->impl().sizes() == sizes) return allocate_preserving(*b, dtype);
-  return allocate_like(a, sizes, dtype);
+  // A contiguous operand of the full size decides alone.
+  if (left.is_contiguous() && left.sizes() == sizes) [[likely]]
+    return allocate_like(a, sizes, dtype);
+  return b ? allocate_after({&a, b}, sizes, dtype) : allocate_preserving(a, dtype);
 }
 
 /// The tensor itself where it has the dtype; else a conversion, which `owner` keeps.

@@ -3,6 +3,7 @@
 #include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/numeric.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 
@@ -73,7 +74,7 @@ Tensor Tensor::xlogy(const Tensor& other) const {
   Tensor result;
   {
     NoGradGuard no_grad;
-    result = x.mul(y.log()).masked_fill(x.eq(0).logical_and(y.eq(y)), 0);
+    result = laid_out_after(x, y, x.mul(y.log()).masked_fill(x.eq(0).logical_and(y.eq(y)), 0));
   }
   recording.output(result);
   return result;
@@ -97,7 +98,7 @@ Tensor Tensor::heaviside(const Tensor& values) const {
   Tensor result;
   {
     NoGradGuard no_grad;
-    result = tenon::where(eq(0), values, gt(0).to(scalar_type()));
+    result = laid_out_after(*this, values, tenon::where(eq(0), values, gt(0).to(scalar_type())));
   }
   without_derivative("heaviside", *this, result);
   return result;
@@ -116,13 +117,14 @@ Tensor Tensor::gcd(const Tensor& other) const {
     a = tenon::where(open, b, a);
     b = tenon::where(open, rest, b);
   }
-  return a;
+  return laid_out_after(*this, other, a);
 }
 Tensor& Tensor::gcd_(const Tensor& other) const { return overwrite("gcd_", *this, gcd(other)); }
 Tensor Tensor::lcm(const Tensor& other) const {
   const Tensor divisor = gcd(other);
   const Dtype dtype = divisor.scalar_type();
-  return to(dtype).div(divisor.masked_fill(divisor.eq(0), 1), "trunc").mul(other.to(dtype)).abs();
+  return laid_out_after(*this, other,
+                        to(dtype).div(divisor.masked_fill(divisor.eq(0), 1), "trunc").mul(other.to(dtype)).abs());
 }
 Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this, lcm(other)); }
 
@@ -130,13 +132,72 @@ namespace {
 
 /// `extreme` of two numbers; of a NaN and a number the number. Equal numbers share the gradient.
 Tensor number_of(const Tensor& self, const Tensor& other, const Tensor& extreme) {
-  return where(other.ne(other), self, where(self.ne(self), other, extreme));
+  return laid_out_after(self, other, where(other.ne(other), self, where(self.ne(self), other, extreme)));
 }
 
 }  // namespace
 
 Tensor Tensor::fmax(const Tensor& other) const { return number_of(*this, other, maximum(other)); }
 Tensor Tensor::fmin(const Tensor& other) const { return number_of(*this, other, minimum(other)); }
+
+namespace {
+
+Dtype integers_as_wide_as(Dtype dtype) {
+  if (size_of(dtype) == 8) return kInt64;
+  return size_of(dtype) == 4 ? kInt32 : kInt16;
+}
+
+/// From each number to the next one of its dtype: as integers, magnitudes of floating numbers ascend.
+Tensor step_towards(const Tensor& from, const Tensor& to) {
+  const Dtype bits = integers_as_wide_as(from.scalar_type());
+  const Tensor grows = from.lt(to).eq(from.gt(0));
+  const Tensor moved =
+      from.view(bits).add(tenon::where(grows, Scalar(1), Scalar(-1)).to(bits)).view(from.scalar_type());
+  // Beside 0, whose sign the integers do not tell, lies the smallest number of either sign.
+  const Tensor smallest = tenon::ones(from.sizes(), from.options().dtype(bits)).view(from.scalar_type()).copysign(to);
+  return tenon::where(from.eq(0), smallest, moved);
+}
+
+}  // namespace
+
+Tensor Tensor::nextafter(const Tensor& other) const {
+  check_same_device("nextafter", {this, &other});
+  const Dtype dtype = result_type(*this, other);
+  if (!tenon::is_floating_point(dtype)) {
+    throw Error(std::string("\"nextafter\" not implemented for '") + tenon::toString(dtype) + "'");
+  }
+  // A step has the slope of where it starts from; where there is none, PyTorch has no slope either.
+  const Tensor a = to(dtype), b = other.to(dtype);
+  Recording recording = record<1>("NextafterBackward0", {&a, &b}, [](Backward& backward) {
+    if (backward.needs(0)) backward.set(0, backward.grad().masked_fill(backward.saved(0), 0));
+    if (backward.needs(1)) backward.set(1, backward.grad().mul(0));
+  });
+  if (recording) recording.save(0, a.detach().eq(b.detach()));
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    const Dims sizes = broadcast_sizes(a.impl().sizes(), b.impl().sizes());
+    const Tensor from = a.expand(sizes).contiguous(), towards = b.expand(sizes).contiguous();
+    const Tensor moved = tenon::where(from.eq(towards), towards, step_towards(from, towards));
+    const Tensor value = tenon::where(from.ne(from).logical_or(towards.ne(towards)), from.add(towards), moved);
+    result = allocate_after({&a, &b}, sizes, dtype);
+    run(TENON_OP("copy"), ops::state_of(result), {view_of(result)}, {view_of(value)});
+  }
+  recording.output(result);
+  return result;
+}
+Tensor& Tensor::nextafter_(const Tensor& other) const { return overwrite("nextafter_", *this, nextafter(other)); }
+
+Tensor& Tensor::bitwise_not_() const { return overwrite("bitwise_not_", *this, bitwise_not()); }
+Tensor& Tensor::logical_not_() const {
+  NoGradGuard no_grad;
+  return overwrite("logical_not_", *this, logical_not());
+}
+Tensor Tensor::isreal() const { return tenon::ones_like(*this, TensorOptions(kBool)); }
+Tensor Tensor::positive() const {
+  if (scalar_type() == kBool) throw Error("The `+` operator, on a bool tensor is not supported.");
+  return *this;
+}
 
 Tensor Tensor::round(std::int64_t decimals) const {
   check_floating("round", *this);

@@ -34,6 +34,12 @@ inline Tensor& lcm_(Tensor& self, const Tensor& other) { return self.lcm_(other)
 inline Tensor fmax(const Tensor& self, const Tensor& other) { return self.fmax(other); }
 /// The smaller one of each pair; where one is NaN, the other. Broadcast, dtypes are promoted.
 inline Tensor fmin(const Tensor& self, const Tensor& other) { return self.fmin(other); }
+/// The neighbour of each element of `self` among the numbers of its dtype, towards `other`; `other` where they are
+/// equal, NaN where either is. Broadcast, dtypes are promoted. The slope by `self` is 1, by `other` 0. Throws Error for
+/// a dtype that is not floating.
+inline Tensor nextafter(const Tensor& self, const Tensor& other) { return self.nextafter(other); }
+/// True everywhere: there are no complex dtypes.
+inline Tensor isreal(const Tensor& self) { return self.isreal(); }
 /// Rounded to `decimals` digits after the decimal point, or with a negative number to tens, hundreds …; halves go to
 /// the even neighbour. Throws Error for a dtype that is not floating.
 inline Tensor round(const Tensor& self, std::int64_t decimals) { return self.round(decimals); }
@@ -64,6 +70,10 @@ inline Tensor isposinf(const Tensor& self) { return self.isposinf(); }
 /// Whether an element is minus infinity; bool.
 inline Tensor isneginf(const Tensor& self) { return self.isneginf(); }
 
+/// The dtype of an operation on a tensor and a number, which counts only where it is of a higher kind than the tensor.
+TENON_API Dtype result_type(const Tensor& self, const Scalar& other);
+inline Dtype result_type(const Scalar& self, const Tensor& other) { return result_type(other, self); }
+
 // Other names.
 inline Tensor arccos(const Tensor& self) { return self.acos(); }
 inline Tensor arcsin(const Tensor& self) { return self.asin(); }
@@ -73,8 +83,8 @@ inline Tensor arcsinh(const Tensor& self) { return self.asinh(); }
 inline Tensor arctanh(const Tensor& self) { return self.atanh(); }
 inline Tensor arctan2(const Tensor& self, const Tensor& other) { return self.atan2(other); }
 inline Tensor fix(const Tensor& self) { return self.trunc(); }
-/// The tensor itself, no copy.
-inline Tensor positive(const Tensor& self) { return self; }
+/// The tensor itself, no copy. Throws Error for bool.
+inline Tensor positive(const Tensor& self) { return self.positive(); }
 inline Tensor multiply(const Tensor& self, const Tensor& other) { return self.mul(other); }
 inline Tensor multiply(const Tensor& self, const Scalar& other) { return self.mul(other); }
 inline Tensor subtract(const Tensor& self, const Tensor& other, const Scalar& alpha = 1) {

@@ -48,7 +48,7 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
     if (backward.needs(1)) backward.set(1, backward.grad().masked_fill(chosen, 0));
   });
   if (recording) recording.save(0, chosen);
-  Tensor result = allocate_like(a, sizes, dtype);
+  Tensor result = allocate_after({&chosen, &a, &b}, sizes, dtype);
   Dims c_strides, a_strides, b_strides;
   run(TENON_OP("where"), ops::state_of(a), {view_of(result)},
       {view_as(chosen, sizes, c_strides), view_as(a, sizes, a_strides), view_as(b, sizes, b_strides)});
@@ -83,8 +83,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   Recording recording =
       record<1>("MaskedFillBackward0", {&self}, [](Backward& b) { b.set(0, b.grad().masked_fill(b.saved(0), 0)); });
   if (recording) recording.save(0, chosen);
-  Tensor result = self.impl().sizes() == sizes ? allocate_preserving(self, self.scalar_type())
-                                               : allocate_like(self, sizes, self.scalar_type());
+  Tensor result = allocate_like(self, sizes, self.scalar_type());  // contiguous, as PyTorch's
   const FillAttributes attributes{element_of(value, self.scalar_type())};
   Dims strides, mask_strides;
   run(TENON_OP("masked_fill"), ops::state_of(self), {view_of(result)},
@@ -97,7 +96,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
     throw Error("masked_fill only supports a 0-dimensional value tensor, but got tensor with " +
                 std::to_string(value.dim()) + " dimension(s).");
   }
-  return where(mask, value.to(self.scalar_type()), self);
+  return where(mask, value.to(self.scalar_type()), self).contiguous();
 }
 Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
   return tenon::masked_fill(*this, mask, value);
@@ -108,6 +107,7 @@ Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   check_mask("masked_fill_", mask);
   autograd::check_inplace(*this);
+  check_written(*this);
   const Tensor chosen = mask.to(kBool);
   if (!is_expandable_to(chosen.impl().sizes(), impl().sizes())) {
     throw Error("output with shape " + to_string(sizes()) + " doesn't match the broadcast shape " +
@@ -193,7 +193,7 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   if (inplace) check_written(self);
   const bool direct =
       inplace && dtype == self.scalar_type() && !reads_elsewhere_in(y, self) && !reads_elsewhere_in(z, self);
-  Tensor result = direct ? self : allocate_like(x, sizes, dtype);
+  Tensor result = direct ? self : allocate_after({&x, &y, &z}, sizes, dtype);
   const TernaryAttributes attributes{value.value()};
   Dims x_strides, y_strides, z_strides;
   run(op, ops::state_of(x), {view_of(result)},
@@ -203,6 +203,9 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
 }
 
 Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace) {
+  if (weight.defined() && weight.dim() == 0 && weight.scalar_type() != self.scalar_type()) {
+    return lerp_impl(self, end, weight.to(self.scalar_type()), number, inplace);  // a number, as in PyTorch
+  }
   check_same_device("lerp", {&self, &end, &weight});
   for (const Tensor* other : {&end, &weight}) {
     if (!other->defined() || other->scalar_type() == self.scalar_type()) continue;
@@ -227,7 +230,7 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   if (inplace) check_inplace_sizes(self, sizes);
   if (inplace) check_written(self);
   const bool direct = inplace && !reads_elsewhere_in(end, self) && (scalar || !reads_elsewhere_in(weight, self));
-  Tensor result = direct ? self : allocate_like(self, sizes, self.scalar_type());
+  Tensor result = direct ? self : allocate_after({&self, &end, &weight}, sizes, self.scalar_type());
   const TernaryAttributes attributes{number.value()};
   Dims a, b, c;
   run(TENON_OP("lerp"), ops::state_of(self), {view_of(result)},

@@ -64,7 +64,8 @@ pointwise::Integers what_becomes_of(const UnaryRule& rule, Dtype dtype) {
 Tensor compute(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
   Recording recording = record_unary(rule, self, attributes);
   if (recording && rule.saves == pointwise::Saves::kInput) recording.save(0, self);
-  Tensor result = allocate_preserving(self, self.scalar_type());
+  Tensor result = rule.is_contiguous ? allocate_like(self, self.impl().sizes(), self.scalar_type())
+                                     : allocate_preserving(self, self.scalar_type());
   run(rule.forward, state_of(self), {view_of(result)}, {view_of(self)}, &attributes);
   if (recording) {
     recording.output(result);
@@ -100,7 +101,10 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   rule.check(self, attributes);
   if (!is_floating_point(dtype)) {
     const pointwise::Integers what = what_becomes_of(rule, dtype);
-    if (what == pointwise::Integers::kKept) return handle;
+    if (what == pointwise::Integers::kKept) {
+      check_written(self);
+      return handle;
+    }
     if (what == pointwise::Integers::kRefused) refuse(rule, dtype);
     if (what == pointwise::Integers::kConverted) refuse_cast(rule, default_dtype(), dtype);
     if (dtype == Dtype::kBool) refuse_cast(rule, Dtype::kInt64, dtype);
@@ -115,6 +119,13 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   finish_inplace(self, recording);
   if (recording && rule.saves == pointwise::Saves::kOutput) recording.save_output(0, self);
   return handle;
+}
+
+/// The largest finite number of a floating dtype.
+double largest_of(Dtype dtype) {
+  if (dtype == Dtype::kFloat32) return std::numeric_limits<float>::max();
+  if (dtype == Dtype::kFloat16) return 65504;
+  return dtype == Dtype::kBFloat16 ? 3.38953139e38 : std::numeric_limits<double>::max();
 }
 
 // --- what single rows refuse ----------------------------------------------------------------------------------------
@@ -144,10 +155,12 @@ void check_operand<pointwise::Celu>(const Tensor&, const PointwiseAttributes& al
   if (alpha.parameters[0].real == 0) throw Error("ZeroDivisionError: alpha cannot be 0 for CELU");
 }
 template <>
-void check_operand<pointwise::Softshrink>(const Tensor&, const PointwiseAttributes& lambda) {
-  if (lambda.parameters[0].real >= 0) return;
+void check_operand<pointwise::Softshrink>(const Tensor& self, const PointwiseAttributes& lambda) {
+  const double largest = largest_of(self.scalar_type());
+  if (lambda.parameters[0].real >= 0 && lambda.parameters[0].real <= largest) return;
   std::ostringstream text;
-  text << "lambda must be greater or equal to 0, but found to be " << lambda.parameters[0].real << ".";
+  text << "lambda must be in range [0, " << largest << "] for input dtype " << toString(self.scalar_type())
+       << ", but found " << lambda.parameters[0].real;
   throw Error(text.str());
 }
 
@@ -289,10 +302,7 @@ Tensor& Tensor::clamp_max_(const Scalar& high) const {
 Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
   if (!self.is_floating_point()) return self.clone();
-  double largest = std::numeric_limits<double>::max();
-  if (self.scalar_type() == kFloat32) largest = std::numeric_limits<float>::max();
-  if (self.scalar_type() == kFloat16) largest = 65504;
-  if (self.scalar_type() == kBFloat16) largest = 3.38953139e38;
+  const double largest = largest_of(self.scalar_type());
   return ops::unary<pointwise::NanToNum>(
       self, parameters(nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest)));
 }

@@ -20,6 +20,7 @@ struct UnaryRule {
   pointwise::Saves saves;
   pointwise::Integers integers;  ///< what becomes of an integer operand
   pointwise::Integers bools;     ///< what becomes of a bool one
+  bool is_contiguous;            ///< the result is, whatever the layout of the operand
   /// Throws Error where PyTorch refuses an operand that the row could compute.
   void (*check)(const Tensor& self, const PointwiseAttributes& attributes);
   /// dy * slope(x, y), as operators on tensors.
@@ -34,6 +35,12 @@ template <>
 inline constexpr pointwise::Integers kBools<pointwise::Square> = pointwise::Integers::kSigned;
 template <>
 inline constexpr pointwise::Integers kBools<pointwise::Sign> = pointwise::Integers::kKept;  // true is its own sign
+
+/// Whether results of a row are contiguous whatever the layout of the operand: PyTorch's are.
+template <class Row>
+inline constexpr bool kContiguous = false;
+template <>
+inline constexpr bool kContiguous<pointwise::LogSigmoid> = true;
 
 /// What a row refuses beyond that; unary.cpp has the rows that do.
 template <class Row>
@@ -73,6 +80,7 @@ const UnaryRule& rule_of() {
                               .saves = Row::kSaves,
                               .integers = Row::kIntegers,
                               .bools = kBools<Row>,
+                              .is_contiguous = kContiguous<Row>,
                               .check = &check_operand<Row>,
                               .symbolic = &symbolic_slope<Row>};
   return rule;

@@ -169,8 +169,9 @@ Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
     throw Error(
         fmt::format("kthvalue(): selected number k out of range for dimension {}: k = {} of {}", at, k, length));
   }
-  return pick("kthvalue", *this, dim, keepdim,
-              [k](const Tensor&, const Tensor& order, int at) { return order.narrow(at, k - 1, 1).clone(); });
+  return pick("kthvalue", *this, dim, keepdim, [k](const Tensor&, const Tensor& order, int at) {
+    return order.narrow(at, k - 1, 1).clone(MemoryFormat::Contiguous);
+  });
 }
 
 Picked Tensor::mode(std::int64_t dim, bool keepdim) const {

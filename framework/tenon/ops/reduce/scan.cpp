@@ -22,14 +22,21 @@ namespace {
 std::tuple<Tensor, Tensor> running(OperatorId op, const char* name, const Tensor& self, std::int64_t dim) {
   const DimAttributes attributes{wrap_dim(dim, self.impl().rank())};
   Recording recording = record_picked(name, self, attributes.dim, true);
-  Tensor values = allocate_preserving(self, self.scalar_type());
-  Tensor places = allocate_preserving(self, Dtype::kInt64);
+  Tensor values = allocate_like(self, self.impl().sizes(), self.scalar_type());
+  Tensor places = allocate_like(self, self.impl().sizes(), Dtype::kInt64);
   run(op, ops::state_of(self), {view_of(values), view_of(places)}, {view_of(self)}, &attributes);
   if (recording) {
     recording.save(0, places);
     recording.output(values);
   }
   return {values, places};
+}
+
+/// The area under a curve of no points.
+Tensor no_area(const Tensor& y, int at) {
+  Dims sizes = y.impl().sizes();
+  sizes.erase(at);
+  return zeros(sizes, y.options());
 }
 
 Tensor sums_of_neighbours(const Tensor& y, int at) { return y.slice(at, 1).add(y.slice(at, 0, -1)); }
@@ -65,7 +72,7 @@ Tensor Tensor::cumsum(std::int64_t dim, std::optional<Dtype> dtype) const {
   Recording recording = record<0>("CumsumBackward0", {&input}, [at](Backward& b) {
     b.set(0, b.grad().numel() <= 1 ? b.grad() : b.grad().flip(at).cumsum(at).flip(at));
   });
-  Tensor result = allocate_preserving(input, input.scalar_type());
+  Tensor result = allocate_like(input, input.impl().sizes(), input.scalar_type());
   const DimAttributes attributes{at};
   run(TENON_OP("cumsum"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
   recording.output(result);
@@ -99,7 +106,7 @@ Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
     b.set(0, cat(columns, at));
   });
   if (recording) recording.save(0, input);
-  Tensor result = allocate_preserving(input, input.scalar_type());
+  Tensor result = allocate_like(input, input.impl().sizes(), input.scalar_type());
   const DimAttributes attributes{at};
   run(TENON_OP("cumprod"), ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
   if (recording) {
@@ -149,7 +156,7 @@ Tensor Tensor::logcumsumexp(std::int64_t dim) const {
     b.set(0, x.dim() == 0 || x.numel() == 0 ? gradient : part(gradient).sub(part(gradient.neg())));
   });
   if (recording) recording.save(0, *this);
-  Tensor result = allocate_preserving(*this, scalar_type());
+  Tensor result = allocate_like(*this, impl().sizes(), scalar_type());
   const DimAttributes attributes{at};
   run(TENON_OP("logcumsumexp"), ops::state_of(*this), {view_of(result)}, {view_of(*this)}, &attributes);
   if (recording) {
@@ -191,14 +198,15 @@ Tensor Tensor::diff(std::int64_t n, std::int64_t dim, const std::optional<Tensor
 Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
   check_curve("trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
-  if (y.size(at) == 0) return y.sum(at).to(is_floating_point(y.scalar_type()) ? y.scalar_type() : default_dtype());
+  if (y.size(at) == 0) return no_area(y, at);
   return widths("trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).sum(at).div(2);
 }
 Tensor trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
   check_curve("trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
-  if (y.size(at) == 0) return y.sum(at).to(is_floating_point(y.scalar_type()) ? y.scalar_type() : default_dtype());
-  return sums_of_neighbours(y, at).sum(at).mul(dx).div(2);
+  if (y.size(at) == 0) return no_area(y, at);
+  // All points but half of the ends, so that bytes are added up as wider integers.
+  return y.sum(at).sub(y.select(at, 0).add(y.select(at, -1)).mul(0.5)).mul(dx);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
   check_curve("cumulative_trapezoid", y);

@@ -14,7 +14,7 @@ using namespace ops;
 namespace {
 
 Tensor softmax_backward(OperatorId op, const Tensor& gradient, const Tensor& y, int at) {
-  Tensor result = allocate_preserving(y, y.scalar_type());
+  Tensor result = allocate_like(y, y.impl().sizes(), y.scalar_type());
   const DimAttributes attributes{at};
   run(op, ops::state_of(y), {view_of(result)}, {view_of(gradient), view_of(y)}, &attributes);
   return result;
@@ -41,7 +41,7 @@ Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int6
                                     gradient, y, at));
         }
       });
-  Tensor result = allocate_preserving(input, input.scalar_type());
+  Tensor result = allocate_like(input, input.impl().sizes(), input.scalar_type());
   const DimAttributes attributes{at};
   run(op, ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
   if (recording) {

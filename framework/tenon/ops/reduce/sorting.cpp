@@ -13,8 +13,8 @@ using namespace ops;
 std::tuple<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending) const {
   const int at = wrap_dim(dim, impl().rank());
   Recording recording = record_picked("SortBackward0", *this, at, true);
-  Tensor values = allocate_like(*this, impl().sizes(), scalar_type());
-  Tensor indices = allocate_like(*this, impl().sizes(), Dtype::kInt64);
+  Tensor values = allocate_preserving(*this, scalar_type());
+  Tensor indices = allocate_preserving(*this, Dtype::kInt64);
   const SortAttributes attributes{at, descending};
   run(TENON_OP("sort"), ops::state_of(*this), {view_of(values), view_of(indices)}, {view_of(*this)}, &attributes);
   if (recording) {

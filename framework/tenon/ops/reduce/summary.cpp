@@ -47,7 +47,8 @@ Tensor Tensor::dist(const Tensor& other, const Scalar& p) const { return sub(oth
 
 Tensor Tensor::renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const {
   check_floating("renorm", *this);
-  if (p.toDouble() <= 0) throw Error(fmt::format("renorm: non-positive-norm not supported, got p = {}", p.toDouble()));
+  if (!(p.toDouble() > 0))
+    throw Error(fmt::format("renorm: non-positive-norm not supported, got p = {}", p.toDouble()));
   if (maxnorm.toDouble() < 0)
     throw Error(fmt::format("renorm: expected maxnorm to be >= 0 but got {}", maxnorm.toDouble()));
   if (this->dim() < 2)
@@ -61,7 +62,7 @@ Tensor Tensor::renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) 
   const Tensor too_long = length.gt(maxnorm);
   // PyTorch's 1e-7 keeps the quotient finite.
   const Tensor factor = tenon::where(too_long, length.add(1e-7).reciprocal().mul(maxnorm), ones_like(length));
-  return mul(factor);
+  return mul(factor).contiguous();
 }
 Tensor& Tensor::renorm_(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const {
   return overwrite("renorm_", *this, before_write(*this).renorm(p, dim, maxnorm));

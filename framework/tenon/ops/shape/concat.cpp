@@ -32,6 +32,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
     lengths.push_back(kSkipped);
     check_same_device("cat", {first, &tensor});
     dtype = promote_types(dtype, tensor.scalar_type());
+    if (tensor.suggest_memory_format() != format) format = MemoryFormat::Contiguous;
     if (skipped(tensor)) continue;
     if (tensor.dim() != first->dim()) {
       throw Error("Tensors must have same number of dimensions: got " + std::to_string(first->dim()) + " and " +
@@ -44,7 +45,6 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
                     " for tensor number " + std::to_string(i) + " in the list.");
       }
     }
-    if (tensor.suggest_memory_format() != format) format = MemoryFormat::Contiguous;
     lengths.back() = tensor.size(at);
     sizes[at] += tensor.size(at);
   }

@@ -180,7 +180,9 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   }
   const Dtype dtype = source.scalar_type();
   const Device device = source.device();
-  Recording recording = record<0>("torch::autograd::CopyBackwards", {this, &source}, [dtype, device](Backward& b) {
+  const Tensor none;  // integers have no gradient
+  const Tensor& recorded = is_floating_point() ? source : none;
+  Recording recording = record<0>("torch::autograd::CopyBackwards", {this, &recorded}, [dtype, device](Backward& b) {
     if (b.needs(0)) b.set(0, b.grad().new_zeros(b.grad().sizes()));
     if (b.needs(1)) b.set(1, b.grad().to(TensorOptions(dtype).device(device)));
   });

@@ -53,6 +53,12 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
     b.set(0, constant_pad_nd(b.grad(), opposite, 0));
   });
   NoGradGuard no_grad;
+  const bool grows = std::any_of(amounts.begin(), amounts.end(), [](std::int64_t amount) { return amount > 0; });
+  if (!grows) {  // what is left keeps its layout
+    Tensor result = core.clone();
+    recording.output(result);
+    return result;
+  }
   Tensor result = as_fresh(tenon::full(sizes, value, self.options().memory_format(self.suggest_memory_format())));
   Tensor inside = result;
   for (int dim = 0; dim < rank; ++dim) inside = inside.narrow(dim, before[dim], core.size(dim));
@@ -76,6 +82,9 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
       throw Error("pad: mode " + std::string(mode) + " has nothing to show in dimension " + std::to_string(dim) +
                   " of input " + to_string(self.sizes()) + ", which is empty");
     }
+    if (length + left + right < 1 && mode != "circular") {
+      throw Error("pad: of input " + to_string(self.sizes()) + " nothing is left in dimension " + std::to_string(dim));
+    }
     Tensor index = arange(-left, length + right, TensorOptions(kInt64).device(self.device()));
     if (mode == "replicate") {
       index = index.clamp(0, length - 1);
@@ -98,7 +107,9 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
     }
     result = result.index_select(dim, index);
   }
-  return result;
+  const bool keeps_format = self.dim() == 4 && amounts.size() == 4 && mode != "circular";
+  const MemoryFormat format = keeps_format ? self.suggest_memory_format() : MemoryFormat::Contiguous;
+  return result.is_same(self) ? self.clone(format) : result.contiguous(format);
 }
 
 }  // namespace tenon

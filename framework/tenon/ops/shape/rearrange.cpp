@@ -16,15 +16,29 @@ using namespace ops;
 
 Tensor Tensor::flip(IntArrayRef dims) const {
   if (!dims.empty()) dim_mask(dims, impl().rank());  // throws where a dimension is named twice
-  Tensor result = *this;
-  for (const std::int64_t dim : dims) {
-    const int at = wrap_dim(dim, impl().rank());
-    if (numel() == 0 || impl().rank() == 0) return clone();
-    const std::int64_t length = size(at);
-    const Tensor backwards = arange(length - 1, -1, -1, TensorOptions(kInt64).device(device()));
-    result = result.index_select(at, backwards);
+  if (dims.empty() || numel() == 0 || impl().rank() == 0) return clone();
+  const std::vector<std::int64_t> turned = dims.vec();
+  Recording recording = record<0>("FlipBackward0", {this}, [turned](Backward& b) { b.set(0, b.grad().flip(turned)); });
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = *this;
+    for (const std::int64_t dim : dims) {
+      const int at = wrap_dim(dim, impl().rank());
+      const std::int64_t length = size(at);
+      const Tensor backwards = arange(length - 1, -1, -1, TensorOptions(kInt64).device(device()));
+      result = result.index_select(at, backwards);
+    }
+    if (!is_contiguous()) {
+      const Tensor kept = allocate_preserving(*this, scalar_type());
+      if (!kept.is_contiguous()) {
+        run(TENON_OP("copy"), ops::state_of(kept), {view_of(kept)}, {view_of(result)});
+        result = kept;
+      }
+    }
   }
-  return dims.empty() ? clone() : result;
+  recording.output(result);
+  return result;
 }
 Tensor Tensor::fliplr() const {
   if (dim() < 2) throw Error("Input must be >= 2-d.");
@@ -73,7 +87,7 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
     const std::int64_t start = ((length - shifts[i]) % length + length) % length;
     result = cat({result.slice(at, start, length), result.slice(at, 0, start)}, at);
   }
-  return result.is_same(*this) ? clone() : result;
+  return result.is_same(*this) ? clone() : result.contiguous();
 }
 
 Tensor Tensor::repeat(IntArrayRef repeats) const {

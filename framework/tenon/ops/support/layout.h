@@ -1,6 +1,7 @@
 // Memory formats: which ranks they are for, and results that keep their input's.
 #pragma once
 
+#include <tenon/ops/support/recording.h>
 #include <tenon/ops/support/support.h>
 
 #include <string>
@@ -23,6 +24,25 @@ inline Tensor allocate_in(MemoryFormat format, const Tensor& like, const Dims& s
   if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d)
     return allocate_like(like, sizes, dtype);
   return allocate_strided(state_of(like), sizes, channels_last_strides(sizes), dtype);
+}
+
+/// `result` laid out as one loop over `a` and `b` would, copied where it is not: for what several operators make.
+inline Tensor laid_out_after(const Tensor& a, const Tensor& b, const Tensor& result) {
+  const Dims& sizes = result.impl().sizes();
+  const Tensor wanted = allocate_after({&a, &b}, sizes, result.scalar_type());
+  if (wanted.strides() == result.strides()) return result;
+  Recording recording =
+      record<0>("CloneBackward0", {&result}, [](Backward& backward) { backward.set(0, backward.grad()); });
+  run(TENON_OP("copy"), state_of(result), {view_of(wanted)}, {view_of(result)});
+  Tensor laid_out = wanted;
+  recording.output(laid_out);
+  return laid_out;
+}
+
+/// `out`, which is not of these sizes, gets them and those strides.
+inline void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides) {
+  out.resize_(sizes);
+  out.impl().set_strided(sizes, strides, out.impl().offset());
 }
 
 /// `result`, which a kernel made contiguous, in the format of `like`. Values only: call it before the result is

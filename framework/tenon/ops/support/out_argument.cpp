@@ -1,5 +1,6 @@
 // What the _out forms share.
 #include <tenon/autograd/variable.h>
+#include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/write_checks.h>
@@ -37,8 +38,12 @@ Tensor& write_out(const OutRule& rule, const char* op, Tensor& out, const Tensor
       throw Error(std::string(op) + " only supports bool tensor for result, got: " + toString(dtype));
   }
   NoGradGuard no_grad;
-  if (out.sizes() != result.sizes()) out.resize_(result.sizes());
   ops::check_written(out);
+  if (out.sizes() != result.sizes()) {
+    const TensorImpl& like = result.impl();
+    ops::resize_out(out, like.sizes(),
+                    like.is_non_overlapping_and_dense() ? like.strides() : contiguous_strides(like.sizes()));
+  }
   return out.copy_(result);
 }
 

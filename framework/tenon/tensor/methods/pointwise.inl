@@ -25,6 +25,10 @@
 
 // Of one operand.
 TENON_API Tensor bitwise_not() const;
+TENON_API Tensor& bitwise_not_() const;
+TENON_API Tensor& logical_not_() const;
+TENON_API Tensor isreal() const;
+TENON_API Tensor positive() const;
 TENON_API Tensor operator-() const;
 TENON_API Tensor operator~() const;
 
@@ -108,6 +112,8 @@ TENON_API Tensor lcm(const Tensor& other) const;
 TENON_API Tensor& lcm_(const Tensor& other) const;
 TENON_API Tensor fmax(const Tensor& other) const;
 TENON_API Tensor fmin(const Tensor& other) const;
+TENON_API Tensor nextafter(const Tensor& other) const;
+TENON_API Tensor& nextafter_(const Tensor& other) const;
 TENON_API Tensor round(std::int64_t decimals) const;
 TENON_API Tensor& round_(std::int64_t decimals) const;
 TENON_API Tensor& div_(const Tensor& other, std::optional<std::string_view> rounding_mode) const;
@@ -151,7 +157,6 @@ Tensor& clip_(const std::optional<Scalar>& low, const std::optional<Scalar>& hig
 Tensor& clip_(const std::optional<Tensor>& low, const std::optional<Tensor>& high = std::nullopt) const {
   return clamp_(low, high);
 }
-Tensor positive() const { return *this; }
 Tensor absolute() const { return abs(); }
 Tensor& absolute_() const { return abs_(); }
 Tensor arccos() const { return acos(); }

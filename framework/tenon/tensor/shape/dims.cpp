@@ -2,6 +2,7 @@
 #include <tenon/tensor/shape/dims.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon {
 
@@ -50,6 +51,53 @@ Dims channels_last_strides(const Dims& sizes) {
     step = next_stride(step, sizes[i], sizes);
   }
   strides[0] = step;
+  return strides;
+}
+
+namespace {
+
+/// Whether dimension `outer` of a result lies inside `inner`, at operands that say so: > 0 if it does, < 0 if it does
+/// not, 0 if nobody decides.
+int lies_inside(const Dims& sizes, int inner, int outer, std::initializer_list<Strided> operands) {
+  for (const Strided& operand : operands) {
+    const int added = sizes.rank() - operand.sizes.rank();
+    const auto stride = [&](int dim) {
+      if (dim < added || (operand.sizes[dim - added] == 1 && sizes[dim] != 1)) return std::int64_t{0};
+      return operand.strides[dim - added];
+    };
+    const std::int64_t a = stride(inner);
+    const std::int64_t b = stride(outer);
+    if (a == 0 || b == 0) continue;
+    if (a != b) return a < b ? -1 : 1;
+    if (sizes[inner] > sizes[outer]) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Dims result_strides(const Dims& sizes, std::initializer_list<Strided> operands) {
+  const int rank = sizes.rank();
+  int order[kMaxRank];  // from the innermost
+  for (int i = 0; i < rank; ++i) order[i] = rank - 1 - i;
+  // Insertion, since comparisons may say nothing: a sort by them would have no order to rely on.
+  for (int i = 1; i < rank; ++i) {
+    int at = i;
+    for (int before = i - 1; before >= 0; --before) {
+      const int says = lies_inside(sizes, order[before], order[at], operands);
+      if (says < 0) break;
+      if (says == 0) continue;
+      std::swap(order[before], order[at]);
+      at = before;
+    }
+  }
+  Dims strides;
+  strides.resize(rank);
+  std::int64_t step = 1;
+  for (int i = 0; i < rank; ++i) {
+    strides[order[i]] = step;
+    step = next_stride(step, sizes[order[i]], sizes);
+  }
   return strides;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 namespace tenon {
@@ -108,6 +109,16 @@ class Dims {
 TENON_API Dims contiguous_strides(const Dims& sizes);
 /// Strides of the last-channel layouts (rank 4 and 5); row-major for other ranks.
 TENON_API Dims channels_last_strides(const Dims& sizes);
+/// What the layout of an operand says about that of a result.
+struct Strided {
+  const Dims& sizes;
+  const Dims& strides;
+};
+/// Strides of a dense result whose dimensions lie in memory in the order of its operands', as in PyTorch's
+/// TensorIterator: of two dimensions the first operand decides in which they have different strides. A dimension that
+/// an operand repeats says nothing; where nobody decides, the result is row-major. Requires operands that can be
+/// expanded to `sizes`.
+TENON_API Dims result_strides(const Dims& sizes, std::initializer_list<Strided> operands);
 /// The common shape of two operands. Throws Error in PyTorch's words where there is none.
 TENON_API Dims broadcast_sizes(const Dims& a, const Dims& b);
 /// Whether `from` can be expanded to `to`.

@@ -5,6 +5,7 @@
 #include <tenon/ops/nn/dropout.h>
 #include <tenon/ops/nn/recurrent/recurrence.h>
 #include <tenon/ops/shape/concat.h>
+#include <tenon/ops/support/fresh.h>
 
 #include <fmt/format.h>
 
@@ -81,7 +82,7 @@ std::tuple<Tensor, Tensor, Tensor> run_plain(const Network& network, const Tenso
   auto [output, last_h, last_c] =
       run(network, by_step.reshape({steps * batch, input.size(2)}), Steps::plain(steps, batch), h, c, weights);
   const Tensor unpacked = output.view({steps, batch, output.size(1)});
-  return {batch_first ? unpacked.transpose(0, 1) : unpacked, last_h, last_c};
+  return {ops::as_owned(batch_first ? unpacked.transpose(0, 1) : unpacked), last_h, last_c};
 }
 
 std::tuple<Tensor, Tensor, Tensor> run_packed(const Network& network, const Tensor& data, const Tensor& batch_sizes,
@@ -107,6 +108,8 @@ RecurrentState cell(Recurrence kind, const Tensor& input, RecurrentState state, 
   if (input.dim() != 2)
     throw Error(fmt::format("a recurrent cell expects an input (batch, features), got {}", to_string(input.sizes())));
   ops::run_layer(kind, input, Steps::plain(1, input.size(0)), false, weights, state);
+  ops::as_owned(state.h);
+  if (state.c.defined()) ops::as_owned(state.c);
   return state;
 }
 
