@@ -7,6 +7,10 @@
 
 namespace tenon::autograd {
 
+static bool is_among(const std::vector<TensorImpl*>& tensors, const TensorImpl* tensor) {
+  return std::find(tensors.begin(), tensors.end(), tensor) != tensors.end();
+}
+
 std::string readable_type_name(const std::type_info& type) {
   return "torch::autograd::CppNode<" + demangled(type.name()) + ">";
 }
@@ -16,6 +20,11 @@ Tensor zeros_of(const InputMetadata& metadata) {
   zeros.zero_();
   return zeros;
 }
+
+AutogradContext::AutogradContext() = default;
+AutogradContext::~AutogradContext() = default;
+
+void AutogradContext::save_for_backward(variable_list to_save) { to_save_ = std::move(to_save); }
 
 variable_list AutogradContext::get_saved_variables() const {
   if (has_freed_buffers_) throw_backward_twice();
@@ -36,12 +45,12 @@ void AutogradContext::save_variables() {
 
 void AutogradContext::mark_dirty(const variable_list& inputs) {
   dirty_.clear();
-  for (const Tensor& input : inputs) dirty_.insert(input.unsafeGetTensorImpl());
+  for (const Tensor& input : inputs) dirty_.push_back(input.unsafeGetTensorImpl());
 }
 
 void AutogradContext::mark_non_differentiable(const variable_list& outputs) {
   non_differentiable_.clear();
-  for (const Tensor& output : outputs) non_differentiable_.insert(output.unsafeGetTensorImpl());
+  for (const Tensor& output : outputs) non_differentiable_.push_back(output.unsafeGetTensorImpl());
 }
 
 bool AutogradContext::needs_input_grad(std::size_t edge) const { return node_->task_should_compute_output(edge); }
@@ -66,8 +75,8 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
           "modified inplace must all be outputs of the Function.");
     }
   }
-  std::unordered_set<TensorImpl*> input_set;
-  for (const Tensor& input : inputs) input_set.insert(input.unsafeGetTensorImpl());
+  std::vector<TensorImpl*> given;
+  for (const Tensor& input : inputs) given.push_back(input.unsafeGetTensorImpl());
   variable_list result;
   result.reserve(outputs.size());
   std::size_t count = 0;
@@ -78,10 +87,10 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
       continue;
     }
     TensorImpl* const impl = output.unsafeGetTensorImpl();
-    const bool is_input = input_set.count(impl) > 0;
-    const bool is_modified = is_input && context.dirty_.count(impl) > 0;
+    const bool is_input = is_among(given, impl);
+    const bool is_modified = is_input && is_among(context.dirty_, impl);
     const bool is_differentiable =
-        node && context.non_differentiable_.count(impl) == 0 && is_floating_point(output.scalar_type());
+        node && !is_among(context.non_differentiable_, impl) && is_floating_point(output.scalar_type());
     Tensor wrapped = output;
     if (is_modified) impl_bump_version(wrapped);
     if (!is_differentiable) {

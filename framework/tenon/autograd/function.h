@@ -22,7 +22,6 @@
 #include <type_traits>
 #include <typeinfo>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -33,7 +32,8 @@ using IndexRange = std::pair<std::size_t, std::size_t>;
 
 class TENON_API AutogradContext {
  public:
-  AutogradContext() = default;
+  AutogradContext();
+  ~AutogradContext();
   AutogradContext(const AutogradContext&) = delete;
   AutogradContext& operator=(const AutogradContext&) = delete;
 
@@ -41,7 +41,7 @@ class TENON_API AutogradContext {
   std::unordered_map<std::string, IValue> saved_data;
 
   /// Inputs or outputs of forward; kept with their versions and freed after backward.
-  void save_for_backward(variable_list to_save) { to_save_ = std::move(to_save); }
+  void save_for_backward(variable_list to_save);
   variable_list get_saved_variables() const;
   /// Inputs that forward modified in place.
   void mark_dirty(const variable_list& inputs);
@@ -63,8 +63,8 @@ class TENON_API AutogradContext {
 
   variable_list to_save_;
   std::vector<std::unique_ptr<SavedTensor>> saved_;
-  std::unordered_set<TensorImpl*> dirty_;
-  std::unordered_set<TensorImpl*> non_differentiable_;
+  std::vector<TensorImpl*> dirty_;
+  std::vector<TensorImpl*> non_differentiable_;
   bool materialize_grads_ = true;
   bool has_freed_buffers_ = false;
   Node* node_ = nullptr;  ///< owns this context

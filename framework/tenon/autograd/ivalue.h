@@ -1,6 +1,7 @@
 // IValue: one value of a few kinds, for what a custom function or an archive keeps beside tensors.
 #pragma once
 
+#include <tenon/core/export.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstdint>
@@ -10,42 +11,45 @@
 
 namespace tenon {
 
-class IValue {
+class TENON_API IValue {
  public:
-  IValue() = default;
-  IValue(Tensor value) : value_(std::move(value)) {}                     // NOLINT: implicit as in c10
-  IValue(bool value) : value_(value) {}                                  // NOLINT
-  IValue(std::int64_t value) : value_(value) {}                          // NOLINT
-  IValue(std::int32_t value) : value_(std::int64_t{value}) {}            // NOLINT
-  IValue(double value) : value_(value) {}                                // NOLINT
-  IValue(std::string value) : value_(std::move(value)) {}                // NOLINT
-  IValue(const char* value) : value_(std::string(value)) {}              // NOLINT
-  IValue(std::vector<Tensor> value) : value_(std::move(value)) {}        // NOLINT
-  IValue(std::vector<std::int64_t> value) : value_(std::move(value)) {}  // NOLINT
+  IValue();
+  IValue(Tensor value);                     // NOLINT: implicit as in c10
+  IValue(bool value);                       // NOLINT
+  IValue(std::int64_t value);               // NOLINT
+  IValue(std::int32_t value);               // NOLINT
+  IValue(double value);                     // NOLINT
+  IValue(std::string value);                // NOLINT
+  IValue(const char* value);                // NOLINT
+  IValue(std::vector<Tensor> value);        // NOLINT
+  IValue(std::vector<std::int64_t> value);  // NOLINT
+  IValue(const IValue& other);
+  IValue(IValue&& other) noexcept;
+  IValue& operator=(const IValue& other);
+  IValue& operator=(IValue&& other) noexcept;
+  ~IValue();
 
-  bool isNone() const { return std::holds_alternative<std::monostate>(value_); }
-  bool isTensor() const { return std::holds_alternative<Tensor>(value_); }
-  bool isBool() const { return std::holds_alternative<bool>(value_); }
-  bool isInt() const { return std::holds_alternative<std::int64_t>(value_); }
-  bool isDouble() const { return std::holds_alternative<double>(value_); }
-  bool isString() const { return std::holds_alternative<std::string>(value_); }
-  bool isTensorList() const { return std::holds_alternative<std::vector<Tensor>>(value_); }
-  bool isIntList() const { return std::holds_alternative<std::vector<std::int64_t>>(value_); }
-  Tensor toTensor() const { return get<Tensor>("Tensor"); }
-  bool toBool() const { return get<bool>("Bool"); }
-  std::int64_t toInt() const { return get<std::int64_t>("Int"); }
-  double toDouble() const { return get<double>("Double"); }
-  const std::string& toStringRef() const { return get<std::string>("String"); }
-  std::vector<Tensor> toTensorVector() const { return get<std::vector<Tensor>>("TensorList"); }
-  std::vector<std::int64_t> toIntVector() const { return get<std::vector<std::int64_t>>("IntList"); }
+  bool isNone() const;
+  bool isTensor() const;
+  bool isBool() const;
+  bool isInt() const;
+  bool isDouble() const;
+  bool isString() const;
+  bool isTensorList() const;
+  bool isIntList() const;
+  /// Each throws Error, which names both kinds, where the value is of another one.
+  Tensor toTensor() const;
+  bool toBool() const;
+  std::int64_t toInt() const;
+  double toDouble() const;
+  const std::string& toStringRef() const;
+  std::vector<Tensor> toTensorVector() const;
+  std::vector<std::int64_t> toIntVector() const;
 
  private:
   template <class T>
-  const T& get(const char* wanted) const {
-    if (const T* value = std::get_if<T>(&value_)) return *value;
-    constexpr const char* kKinds[] = {"None", "Tensor", "Bool", "Int", "Double", "String", "TensorList", "IntList"};
-    throw Error(std::string("Expected ") + wanted + " but got " + kKinds[value_.index()]);
-  }
+  const T& get(const char* wanted) const;
+
   std::variant<std::monostate, Tensor, bool, std::int64_t, double, std::string, std::vector<Tensor>,
                std::vector<std::int64_t>>
       value_;

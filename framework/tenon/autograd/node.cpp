@@ -30,11 +30,22 @@ Node::Node() : sequence_(next_sequence++) {
     trace_->parent = IntrusivePtr<Node>(running);
   }
 }
+Node::Node(std::uint64_t sequence) : sequence_(sequence) {}
 Node::~Node() = default;
+
+edge_list Node::next_edges() const { return edge_list(edges_.begin(), edges_.end()); }
 
 NodeHooks& Node::mutable_hooks() {
   if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
   return *hooks_;
+}
+std::uintptr_t Node::add_pre_hook(NodePreHook hook) {
+  mutable_hooks().pre.push_back(std::move(hook));
+  return mutable_hooks().pre.size() - 1;
+}
+std::uintptr_t Node::add_post_hook(NodePostHook hook) {
+  mutable_hooks().post.push_back(std::move(hook));
+  return mutable_hooks().post.size() - 1;
 }
 
 void destroy_counted(Node* node) noexcept {

@@ -80,7 +80,7 @@ class TENON_EXPORT Node : public WeaklyKnown {
   std::size_t num_outputs() const { return edges_.size(); }
   const Edge& next_edge(std::size_t i) const { return edges_[i]; }
   SmallVector<Edge, 2>& edges() { return edges_; }
-  edge_list next_edges() const { return edge_list(edges_.begin(), edges_.end()); }
+  TENON_API edge_list next_edges() const;
   void add_next_edge(Edge edge) { edges_.push_back(std::move(edge)); }
   bool should_compute_output(std::size_t i) const { return edges_[i].is_valid(); }
   /// Also asks the running graph task whether it is wanted.
@@ -103,18 +103,13 @@ class TENON_EXPORT Node : public WeaklyKnown {
 
   NodeHooks* hooks() const { return hooks_.get(); }
   TENON_API NodeHooks& mutable_hooks();
-  std::uintptr_t add_pre_hook(NodePreHook hook) {
-    mutable_hooks().pre.push_back(std::move(hook));
-    return mutable_hooks().pre.size() - 1;
-  }
-  std::uintptr_t add_post_hook(NodePostHook hook) {
-    mutable_hooks().post.push_back(std::move(hook));
-    return mutable_hooks().post.size() - 1;
-  }
+  /// The hook's number.
+  TENON_API std::uintptr_t add_pre_hook(NodePreHook hook);
+  TENON_API std::uintptr_t add_post_hook(NodePostHook hook);
   const ForwardTrace* trace() const { return trace_.get(); }
 
  protected:
-  explicit Node(std::uint64_t sequence) : sequence_(sequence) {}
+  TENON_API explicit Node(std::uint64_t sequence);
 
  private:
   std::uint64_t sequence_;

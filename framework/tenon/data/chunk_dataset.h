@@ -8,17 +8,14 @@
 #include <tenon/data/samplers.h>
 #include <tenon/nn/options/arg.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -113,7 +110,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     stopping_ = false;
     buffer_ = std::make_unique<Buffer>(options_.batch_size(), example_sampler_, options_.cache_size());
     running_ = options_.preloader_count();
-    for (std::size_t i = 0; i < options_.preloader_count(); ++i) threads_.emplace_back([this] { preload(); });
+    for (std::size_t i = 0; i < options_.preloader_count(); ++i) threads_.start([this] { preload(); });
   }
   std::optional<std::size_t> size() const override { return std::nullopt; }
   /// What chooses the order of chunks.
@@ -153,7 +150,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
           if (data.empty()) {
             data = std::move(piece);
           } else {
-            std::move(piece.begin(), piece.end(), std::back_inserter(data));
+            for (auto& example : piece) data.push_back(std::move(example));
           }
         }
         if (policy_) policy_(data);
@@ -171,8 +168,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
   void stop() {
     stopping_ = true;
     if (buffer_) buffer_->close();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    threads_.join();
   }
 
   ChunkReader reader_;
@@ -180,7 +176,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
   const ChunkDatasetOptions options_;
   const Policy policy_;
   std::unique_ptr<Buffer> buffer_;
-  std::vector<std::thread> threads_;
+  tenon::data::detail::Threads threads_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> running_{0};
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace tenon::data {
 namespace {
 
@@ -34,9 +36,9 @@ SplitFiles find_files(const std::filesystem::path& folder, Split split) {
 
 }  // namespace
 
-void check_mnist(const std::filesystem::path& folder, Split split) { static_cast<void>(find_files(folder, split)); }
+void check_mnist(const std::string& folder, Split split) { static_cast<void>(find_files(folder, split)); }
 
-ImageSet read_mnist(const std::filesystem::path& folder, Split split) {
+ImageSet read_mnist(const std::string& folder, Split split) {
   const auto [image_file, label_file] = find_files(folder, split);
   IdxArray images = read_idx(image_file, 3);
   IdxArray labels = read_idx(label_file, 1);

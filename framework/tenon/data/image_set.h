@@ -4,7 +4,6 @@
 #include <tenon/core/export.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,11 +25,11 @@ enum class Split { kTrain, kTest };
 inline constexpr std::string_view kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
 
 /// Throws what read_mnist does where the folder or one of its files is missing; reads none of them.
-TENON_API void check_mnist(const std::filesystem::path& folder, Split split);
+TENON_API void check_mnist(const std::string& folder, Split split);
 
 /// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte, with or without .gz, from a folder. Throws Error that names the
 /// file and, where the folder itself is missing, the package to install; also for a label of 10 or more and for counts
 /// that differ.
-TENON_API ImageSet read_mnist(const std::filesystem::path& folder, Split split);
+TENON_API ImageSet read_mnist(const std::string& folder, Split split);
 
 }  // namespace tenon::data

@@ -9,6 +9,7 @@
 #include <boost/locale/utf.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -77,11 +78,11 @@ std::string TextCorpus::decode(const std::vector<std::int32_t>& symbols) const {
   return text;
 }
 
-void check_text(const fs::path& path) {
+void check_text(const std::string& path) {
   for (const fs::path& file : files_of(path)) static_cast<void>(opened(file));
 }
 
-TextCorpus read_text(const fs::path& path, TextUnit unit) {
+TextCorpus read_text(const std::string& path, TextUnit unit) {
   std::vector<std::uint32_t> train, validation;
   for (const fs::path& file : files_of(path)) {
     const std::string bytes = bytes_of(file);
@@ -95,7 +96,7 @@ TextCorpus read_text(const fs::path& path, TextUnit unit) {
     train.insert(train.end(), values.begin(), border);
     validation.insert(validation.end(), border, values.end());
   }
-  if (train.empty()) throw Error(fmt::format("'{}' holds no text", path.string()));
+  if (train.empty()) throw Error(fmt::format("'{}' holds no text", path));
 
   TextCorpus corpus;
   corpus.unit = unit;

@@ -7,7 +7,6 @@
 #include <tenon/data/image_set.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,12 +30,12 @@ struct TextCorpus {
 inline constexpr std::string_view kTextFolder = "/usr/share/common-licenses";
 
 /// Throws what read_text does where there is nothing to read; reads nothing.
-TENON_API void check_text(const std::filesystem::path& path);
+TENON_API void check_text(const std::string& path);
 
 /// Reads a file, or the files of a folder in the order of their names (links and folders below it left out). The last
 /// tenth of each file is for validation. With kByte the vocabulary is that of all 256 bytes, otherwise the characters
 /// that occur in either part. Throws Error that names the file: missing, empty, or no UTF-8 (with the offset).
-TENON_API TextCorpus read_text(const std::filesystem::path& path, TextUnit unit);
+TENON_API TextCorpus read_text(const std::string& path, TextUnit unit);
 
 namespace datasets {
 

@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
 #include <tenon/device/with_index.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/pinned_cache.h>
 
 #include <fmt/format.h>
@@ -45,6 +46,9 @@ DeviceState& open_device(Device device) {
 }
 
 }  // namespace
+
+DeviceState::DeviceState(Device device, DeviceDriver& driver)
+    : device_(device), driver_(driver), history_(std::make_shared<History>()) {}
 
 std::shared_ptr<AllocatorStack> DeviceState::shared_allocator() const {
   std::lock_guard lock(mutex_);

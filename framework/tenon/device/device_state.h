@@ -14,10 +14,11 @@
 
 namespace tenon {
 
+class History;
+
 class TENON_EXPORT DeviceState {
  public:
-  DeviceState(Device device, DeviceDriver& driver)
-      : device_(device), driver_(driver), history_(std::make_shared<History>()) {}
+  TENON_API DeviceState(Device device, DeviceDriver& driver);
 
   Device device() const { return device_; }
   DeviceDriver& driver() const { return driver_; }

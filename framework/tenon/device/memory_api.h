@@ -7,6 +7,7 @@
 #include <tenon/core/export.h>
 #include <tenon/device/device_state.h>
 #include <tenon/device/snapshot.h>
+#include <tenon/memory/history/history_settings.h>
 #include <tenon/memory/pool.h>
 #include <tenon/memory/stack/oom.h>
 

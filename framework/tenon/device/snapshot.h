@@ -3,7 +3,6 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
-#include <tenon/memory/history/history.h>
 #include <tenon/memory/snapshot.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
@@ -14,6 +13,8 @@
 #include <vector>
 
 namespace tenon {
+
+class History;
 
 struct MemorySnapshot : Snapshot {
   Device device;

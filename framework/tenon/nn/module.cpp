@@ -307,4 +307,13 @@ std::vector<AnyValue> Module::_forward_populate_default_args(std::vector<AnyValu
   return std::move(arguments);
 }
 
+unsigned int detail::first_default(DefaultArguments defaults) { return defaults.begin()->first; }
+
+std::vector<AnyValue> detail::with_defaults(std::vector<AnyValue> arguments, DefaultArguments defaults) {
+  for (const auto& [position, value] : defaults) {
+    if (position >= arguments.size()) arguments.push_back(value);
+  }
+  return arguments;
+}
+
 }  // namespace tenon::nn

@@ -184,24 +184,24 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
 
 TENON_API std::ostream& operator<<(std::ostream& stream, const Module& module);
 
+namespace detail {
+/// What FORWARD_HAS_DEFAULT_ARGS is given: by rising position.
+using DefaultArguments = std::initializer_list<std::pair<unsigned int, AnyValue>>;
+TENON_API unsigned int first_default(DefaultArguments defaults);
+/// The arguments, then the defaults of those that are missing.
+TENON_API std::vector<AnyValue> with_defaults(std::vector<AnyValue> arguments, DefaultArguments defaults);
+}  // namespace detail
+
 /// The arguments of forward() that have defaults, as {position, AnyValue(default)}: so that Sequential and AnyModule,
 /// which see forward() without its defaults, can leave them out.
 #define FORWARD_HAS_DEFAULT_ARGS(...)                                                                               \
   template <class ModuleType, class... Arguments>                                                                   \
   friend struct ::tenon::nn::AnyModuleContent;                                                                      \
   bool _forward_has_default_args() override { return true; }                                                        \
-  unsigned int _forward_num_required_args() override {                                                              \
-    std::vector<std::pair<unsigned int, ::tenon::nn::AnyValue>> defaults{__VA_ARGS__};                              \
-    return defaults[0].first;                                                                                       \
-  }                                                                                                                 \
+  unsigned int _forward_num_required_args() override { return ::tenon::nn::detail::first_default({__VA_ARGS__}); }  \
   std::vector<::tenon::nn::AnyValue> _forward_populate_default_args(std::vector<::tenon::nn::AnyValue>&& arguments) \
       override {                                                                                                    \
-    std::vector<std::pair<unsigned int, ::tenon::nn::AnyValue>> defaults{__VA_ARGS__};                              \
-    std::vector<::tenon::nn::AnyValue> all = std::move(arguments);                                                  \
-    for (const auto& [position, value] : defaults) {                                                                \
-      if (position >= all.size()) all.push_back(value);                                                             \
-    }                                                                                                               \
-    return all;                                                                                                     \
+    return ::tenon::nn::detail::with_defaults(std::move(arguments), {__VA_ARGS__});                                 \
   }
 
 }  // namespace tenon::nn

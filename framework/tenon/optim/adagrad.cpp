@@ -78,4 +78,9 @@ Tensor Adagrad::step(LossClosure closure) {
   return loss;
 }
 
+std::unique_ptr<OptimizerParamState> Adagrad::make_state() const { return std::make_unique<AdagradParamState>(); }
+
+template class OptimizerCloneableOptions<AdagradOptions>;
+template class OptimizerCloneableParamState<AdagradParamState>;
+
 }  // namespace tenon::optim

@@ -20,6 +20,7 @@ struct TENON_EXPORT AdagradOptions : public OptimizerCloneableOptions<AdagradOpt
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
 };
+extern template class OptimizerCloneableOptions<AdagradOptions>;
 
 struct TENON_EXPORT AdagradParamState : public OptimizerCloneableParamState<AdagradParamState> {
   TENON_ARG(Tensor, sum);             ///< of the squares of all gradients
@@ -30,6 +31,7 @@ struct TENON_EXPORT AdagradParamState : public OptimizerCloneableParamState<Adag
   TENON_API void serialize(OutputArchive& archive) const override;
   TENON_API friend bool operator==(const AdagradParamState& a, const AdagradParamState& b);
 };
+extern template class OptimizerCloneableParamState<AdagradParamState>;
 
 /// Its state exists from the beginning, as in libtorch.
 class TENON_EXPORT Adagrad : public Optimizer {
@@ -43,7 +45,7 @@ class TENON_EXPORT Adagrad : public Optimizer {
   TENON_API Tensor step(LossClosure closure = nullptr) override;
 
  protected:
-  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<AdagradParamState>(); }
+  TENON_API std::unique_ptr<OptimizerParamState> make_state() const override;
 };
 
 }  // namespace tenon::optim

@@ -143,4 +143,12 @@ Tensor AdamW::step(LossClosure closure) {
   return loss;
 }
 
+std::unique_ptr<OptimizerParamState> Adam::make_state() const { return std::make_unique<AdamParamState>(); }
+std::unique_ptr<OptimizerParamState> AdamW::make_state() const { return std::make_unique<AdamWParamState>(); }
+
+template class OptimizerCloneableOptions<AdamOptions>;
+template class OptimizerCloneableParamState<AdamParamState>;
+template class OptimizerCloneableOptions<AdamWOptions>;
+template class OptimizerCloneableParamState<AdamWParamState>;
+
 }  // namespace tenon::optim

@@ -30,7 +30,8 @@ using Betas = std::tuple<double, double>;
     TENON_API friend bool operator==(const Name& a, const Name& b);                                        \
     double get_lr() const override { return lr(); }                                                        \
     void set_lr(double value) override { lr(value); }                                                      \
-  };
+  };                                                                                                       \
+  extern template class OptimizerCloneableOptions<Name>;
 TENON_ADAM_OPTIONS(AdamOptions, 0)
 TENON_ADAM_OPTIONS(AdamWOptions, 1e-2)
 #undef TENON_ADAM_OPTIONS
@@ -50,7 +51,8 @@ TENON_ADAM_OPTIONS(AdamWOptions, 1e-2)
     TENON_API void serialize(InputArchive& archive) override;            \
     TENON_API void serialize(OutputArchive& archive) const override;     \
     TENON_API friend bool operator==(const Name& a, const Name& b);      \
-  };
+  };                                                                     \
+  extern template class OptimizerCloneableParamState<Name>;
 TENON_ADAM_STATE(AdamParamState)
 TENON_ADAM_STATE(AdamWParamState)
 #undef TENON_ADAM_STATE
@@ -65,7 +67,7 @@ class TENON_EXPORT Adam : public Optimizer {
   TENON_API Tensor step(LossClosure closure = nullptr) override;
 
  protected:
-  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<AdamParamState>(); }
+  TENON_API std::unique_ptr<OptimizerParamState> make_state() const override;
 };
 
 class TENON_EXPORT AdamW : public Optimizer {
@@ -78,7 +80,7 @@ class TENON_EXPORT AdamW : public Optimizer {
   TENON_API Tensor step(LossClosure closure = nullptr) override;
 
  protected:
-  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<AdamWParamState>(); }
+  TENON_API std::unique_ptr<OptimizerParamState> make_state() const override;
 };
 
 }  // namespace tenon::optim

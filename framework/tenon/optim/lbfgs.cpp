@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 
+template class std::deque<tenon::Tensor>;
+
 namespace tenon::optim {
 
 namespace {
@@ -243,5 +245,10 @@ Tensor LBFGS::step(LossClosure closure) {
   }
   return first_loss;
 }
+
+std::unique_ptr<OptimizerParamState> LBFGS::make_state() const { return std::make_unique<LBFGSParamState>(); }
+
+template class OptimizerCloneableOptions<LBFGSOptions>;
+template class OptimizerCloneableParamState<LBFGSParamState>;
 
 }  // namespace tenon::optim

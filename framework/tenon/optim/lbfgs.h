@@ -8,6 +8,9 @@
 #include <optional>
 #include <string>
 
+// Compiled once, in lbfgs.cpp.
+extern template class std::deque<tenon::Tensor>;
+
 namespace tenon::optim {
 
 struct TENON_EXPORT LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
@@ -30,6 +33,7 @@ struct TENON_EXPORT LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
 };
+extern template class OptimizerCloneableOptions<LBFGSOptions>;
 
 /// One for all parameters, kept under the first.
 struct TENON_EXPORT LBFGSParamState : public OptimizerCloneableParamState<LBFGSParamState> {
@@ -51,6 +55,7 @@ struct TENON_EXPORT LBFGSParamState : public OptimizerCloneableParamState<LBFGSP
   TENON_API void serialize(OutputArchive& archive) const override;
   TENON_API friend bool operator==(const LBFGSParamState& a, const LBFGSParamState& b);
 };
+extern template class OptimizerCloneableParamState<LBFGSParamState>;
 
 /// One parameter group only: throws Error for more.
 class TENON_EXPORT LBFGS : public Optimizer {
@@ -65,7 +70,7 @@ class TENON_EXPORT LBFGS : public Optimizer {
   TENON_API Tensor step(LossClosure closure) override;
 
  protected:
-  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<LBFGSParamState>(); }
+  TENON_API std::unique_ptr<OptimizerParamState> make_state() const override;
 
  private:
   /// All gradients in one row; zeros where there is none.

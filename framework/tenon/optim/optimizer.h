@@ -54,15 +54,15 @@ class TENON_EXPORT OptimizerOptions {
 };
 
 template <class Derived>
-class OptimizerCloneableParamState : public OptimizerParamState {
+class TENON_EXPORT OptimizerCloneableParamState : public OptimizerParamState {
   std::unique_ptr<OptimizerParamState> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+    return std::unique_ptr<OptimizerParamState>(new Derived(static_cast<const Derived&>(*this)));
   }
 };
 template <class Derived>
-class OptimizerCloneableOptions : public OptimizerOptions {
+class TENON_EXPORT OptimizerCloneableOptions : public OptimizerOptions {
   std::unique_ptr<OptimizerOptions> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+    return std::unique_ptr<OptimizerOptions>(new Derived(static_cast<const Derived&>(*this)));
   }
 };
 

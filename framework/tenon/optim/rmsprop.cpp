@@ -89,4 +89,9 @@ Tensor RMSprop::step(LossClosure closure) {
   return loss;
 }
 
+std::unique_ptr<OptimizerParamState> RMSprop::make_state() const { return std::make_unique<RMSpropParamState>(); }
+
+template class OptimizerCloneableOptions<RMSpropOptions>;
+template class OptimizerCloneableParamState<RMSpropParamState>;
+
 }  // namespace tenon::optim

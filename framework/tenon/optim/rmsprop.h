@@ -21,6 +21,7 @@ struct TENON_EXPORT RMSpropOptions : public OptimizerCloneableOptions<RMSpropOpt
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
 };
+extern template class OptimizerCloneableOptions<RMSpropOptions>;
 
 struct TENON_EXPORT RMSpropParamState : public OptimizerCloneableParamState<RMSpropParamState> {
   TENON_ARG(std::int64_t, step) = 0;        ///< how many steps were made
@@ -33,6 +34,7 @@ struct TENON_EXPORT RMSpropParamState : public OptimizerCloneableParamState<RMSp
   TENON_API void serialize(OutputArchive& archive) const override;
   TENON_API friend bool operator==(const RMSpropParamState& a, const RMSpropParamState& b);
 };
+extern template class OptimizerCloneableParamState<RMSpropParamState>;
 
 class TENON_EXPORT RMSprop : public Optimizer {
  public:
@@ -44,7 +46,7 @@ class TENON_EXPORT RMSprop : public Optimizer {
   TENON_API Tensor step(LossClosure closure = nullptr) override;
 
  protected:
-  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<RMSpropParamState>(); }
+  TENON_API std::unique_ptr<OptimizerParamState> make_state() const override;
 };
 
 }  // namespace tenon::optim

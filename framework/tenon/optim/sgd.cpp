@@ -87,4 +87,9 @@ Tensor SGD::step(LossClosure closure) {
   return loss;
 }
 
+std::unique_ptr<OptimizerParamState> SGD::make_state() const { return std::make_unique<SGDParamState>(); }
+
+template class OptimizerCloneableOptions<SGDOptions>;
+template class OptimizerCloneableParamState<SGDParamState>;
+
 }  // namespace tenon::optim

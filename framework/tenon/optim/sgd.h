@@ -20,6 +20,7 @@ struct TENON_EXPORT SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
 };
+extern template class OptimizerCloneableOptions<SGDOptions>;
 
 struct TENON_EXPORT SGDParamState : public OptimizerCloneableParamState<SGDParamState> {
   TENON_ARG(Tensor, momentum_buffer);  ///< the running step; undefined without momentum
@@ -29,6 +30,7 @@ struct TENON_EXPORT SGDParamState : public OptimizerCloneableParamState<SGDParam
   TENON_API void serialize(OutputArchive& archive) const override;
   TENON_API friend bool operator==(const SGDParamState& a, const SGDParamState& b);
 };
+extern template class OptimizerCloneableParamState<SGDParamState>;
 
 class TENON_EXPORT SGD : public Optimizer {
  public:
@@ -41,7 +43,7 @@ class TENON_EXPORT SGD : public Optimizer {
   TENON_API Tensor step(LossClosure closure = nullptr) override;
 
  protected:
-  std::unique_ptr<OptimizerParamState> make_state() const override { return std::make_unique<SGDParamState>(); }
+  TENON_API std::unique_ptr<OptimizerParamState> make_state() const override;
 };
 
 }  // namespace tenon::optim

@@ -80,7 +80,7 @@ void set_options_from_spec(Options& options, std::string_view spec) {
   }
 }
 
-StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base) {
+StackConfig allocator_from_spec(std::string_view spec, const std::string& base) {
   if (const std::string_view word = word_of_spec(spec); word.find(',') != std::string_view::npos && !names_a_file(spec))
     throw ConfigError(fmt::format("\"{}\" names several allocators, where one is expected: give each by itself", word));
   StackConfig config;

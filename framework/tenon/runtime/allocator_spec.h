@@ -6,7 +6,6 @@
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +18,7 @@ inline constexpr std::string_view kDefaultAllocator = kNativeAllocator;
 
 /// A policy by name or path, with options as in a SPEC: "expandable", "./mine.so", "caching:max_split_size=128MiB".
 /// Throws ConfigError or PluginError.
-TENON_API StackConfig allocator_from_spec(std::string_view spec, const std::filesystem::path& base = {});
+TENON_API StackConfig allocator_from_spec(std::string_view spec, const std::string& base = {});
 
 /// NAME and VALUE of each option in a SPEC, in its order. Throws ConfigError that quotes the SPEC.
 TENON_API std::vector<std::pair<std::string, std::string>> options_of_spec(std::string_view spec);

@@ -6,7 +6,7 @@
 
 namespace tenon {
 
-ExperimentConfig configure(const std::filesystem::path& file, std::vector<std::string> overrides) {
+ExperimentConfig configure(const std::string& file, std::vector<std::string> overrides) {
   ConfigRequest request;
   request.file = file;
   request.overrides = std::move(overrides);

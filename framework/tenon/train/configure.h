@@ -4,7 +4,6 @@
 #include <tenon/core/export.h>
 #include <tenon/runtime/config/experiment.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,6 @@ namespace tenon {
 /// with settings that overrule it. Tensors on `device` of the result are then made by that allocator; models, data and
 /// training of the file are the caller's to read from it. Before the first tensor is made. Throws ConfigError with
 /// file, line and column for a setting that is wrong, and once a device of that kind is open; PluginError.
-TENON_API ExperimentConfig configure(const std::filesystem::path& file, std::vector<std::string> overrides = {});
+TENON_API ExperimentConfig configure(const std::string& file, std::vector<std::string> overrides = {});
 
 }  // namespace tenon

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <tenon/core/error.h>
+#include <tenon/data/detail/monitor.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <mutex>
@@ -19,18 +19,18 @@ class Queue {
  public:
   void push(T value) {
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(monitor_);
       values_.push_back(std::move(value));
     }
-    ready_.notify_one();
+    monitor_.notify_one();
   }
   /// Waits for a value. Throws Error when none came within `timeout`.
   T pop(std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(monitor_);
     const auto filled = [this] { return !values_.empty(); };
     if (!timeout) {
-      ready_.wait(lock, filled);
-    } else if (!ready_.wait_for(lock, *timeout, filled)) {
+      monitor_.wait(filled);
+    } else if (!monitor_.wait_for(*timeout, filled)) {
       throw Error("Timeout in DataLoader queue while waiting for next batch (timeout was " +
                   std::to_string(timeout->count()) + " ms)");
     }
@@ -40,15 +40,14 @@ class Queue {
   }
   /// Drops all values and says how many.
   std::size_t clear() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(monitor_);
     const std::size_t count = values_.size();
     values_.clear();
     return count;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ready_;
+  Monitor monitor_;
   std::deque<T> values_;
 };
 

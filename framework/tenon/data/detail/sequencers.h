@@ -1,7 +1,6 @@
 // Sequencers: the order in which results are handed on, whatever the order in which they come back.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -32,7 +31,7 @@ template <class Result>
 class OrderedSequencer final : public Sequencer<Result> {
  public:
   using typename Sequencer<Result>::ResultProducer;
-  explicit OrderedSequencer(std::size_t max_jobs) : buffer_(std::max<std::size_t>(max_jobs, 1)) {}
+  explicit OrderedSequencer(std::size_t max_jobs) : buffer_(max_jobs > 0 ? max_jobs : 1) {}
 
   std::optional<Result> next(ResultProducer next_result) override {
     std::optional<Result> result = std::exchange(slot(next_sequence_number_), std::nullopt);

@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -48,7 +47,7 @@ class WorkerPool {
 
   /// Starts a thread that runs `work` on one job after another.
   void add_worker(Work work) {
-    threads_.emplace_back([this, work = std::move(work)] { run(work); });
+    threads_.start([this, work = std::move(work)] { run(work); });
   }
   /// Queues a job and returns at once: that no more than max_jobs are in flight is up to the caller.
   void push(Job job) { shuttle_.push_job({next_job_++, std::move(job)}); }
@@ -74,8 +73,7 @@ class WorkerPool {
   void stop() {
     shuttle_.drain();
     for (std::size_t i = 0; i < threads_.size(); ++i) shuttle_.push_job({});
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    threads_.join();
   }
 
  private:
@@ -116,7 +114,7 @@ class WorkerPool {
   detail::DataShuttle<Numbered, Outcome> shuttle_;
   std::unique_ptr<detail::sequencers::Sequencer<Outcome>> sequencer_;
   std::size_t next_job_ = 0, popped_ = 0;
-  std::vector<std::thread> threads_;
+  detail::Threads threads_;
 };
 
 }  // namespace tenon::data

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/history/history_settings.h>
 #include <tenon/memory/snapshot.h>
 
 #include <array>
@@ -14,16 +15,6 @@
 #include <vector>
 
 namespace tenon {
-
-/// Which events carry stacks: none, live blocks only, allocations, allocations and frees (PyTorch: context).
-enum class StackContext : std::uint8_t { kNone, kState, kAlloc, kAll };
-
-struct HistorySettings {
-  /// The ring's length; the oldest entries go first. 0 keeps none: only live blocks' stacks ("state").
-  std::size_t max_entries = 1 << 20;
-  StackContext stacks = StackContext::kNone;
-  std::uint32_t stack_every = 1;  ///< a stack for every n-th event only: walking one costs about a microsecond
-};
 
 /// Thread-safe. Events are in the order in which the allocator decided, as far as one thread can tell.
 class TENON_EXPORT History {

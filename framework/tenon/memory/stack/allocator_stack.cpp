@@ -1,5 +1,6 @@
 // The stack's doors, and the hot path behind them: lock, policy, count.
 #include <tenon/core/error.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/pool.h>
 #include <tenon/memory/stack/stack_impl.h>
 #include <tenon/memory/wider_block.h>

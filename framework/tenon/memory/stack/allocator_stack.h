@@ -12,7 +12,6 @@
 #include <tenon/core/export.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/factory.h>
-#include <tenon/memory/history/history.h>
 #include <tenon/memory/stats.h>
 
 #include <cstddef>
@@ -37,6 +36,7 @@ struct StackConfig {
 };
 
 class BiasedLock;
+class History;
 class SourceListener;
 
 /// What is live and what is taken from the device at a moment.

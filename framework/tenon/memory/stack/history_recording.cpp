@@ -1,4 +1,5 @@
 // What a stack tells its history. Runs only while one is recording. Declared in stack_impl.h.
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/stack/stack_impl.h>
 
 namespace tenon {

@@ -1,6 +1,7 @@
 // Out of memory: the figures, the observers, the advice. OutOfMemory makes the sentence of them, in core/error.cpp.
 #include <tenon/core/units.h>
 #include <tenon/memory/available_bytes.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/pytorch/sizes.h>
 #include <tenon/memory/stack/oom.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/memory/concurrent/biased_lock.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/memory/sources/observed_source.h>
 #include <tenon/memory/stack/allocator_stack.h>

@@ -19,7 +19,7 @@ TENON_API std::string demangle(const std::type_info& type);
 class AnyValue {
  public:
   template <class T, class = std::enable_if_t<!std::is_same_v<std::decay_t<T>, AnyValue>>>
-  explicit AnyValue(T&& value) : content_(std::make_unique<Holder<std::decay_t<T>>>(std::forward<T>(value))) {}
+  explicit AnyValue(T&& value) : content_(new Holder<std::decay_t<T>>(std::forward<T>(value))) {}
   AnyValue(const AnyValue& other) : content_(other.content_->clone()) {}
   AnyValue(AnyValue&&) = default;
   AnyValue& operator=(const AnyValue& other) {
@@ -54,7 +54,7 @@ class AnyValue {
   struct Holder final : Base {
     template <class U>
     explicit Holder(U&& v) : value(std::forward<U>(v)) {}
-    std::unique_ptr<Base> clone() const override { return std::make_unique<Holder>(value); }
+    std::unique_ptr<Base> clone() const override { return std::unique_ptr<Base>(new Holder(value)); }
     const std::type_info& type() const override { return typeid(T); }
     T value;
   };

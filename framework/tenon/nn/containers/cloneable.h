@@ -3,6 +3,8 @@
 #pragma once
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/export.h>
+#include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/module.h>
 
 #include <memory>
@@ -13,7 +15,7 @@ namespace tenon::nn {
 /// Derived registers its parameters, buffers and submodules in reset(). What does not depend on Derived is Module's: it
 /// is compiled once, not once for each module that a program includes.
 template <class Derived>
-class Cloneable : public Module {
+class TENON_EXPORT Cloneable : public Module {
  public:
   using Module::Module;
 
@@ -41,3 +43,9 @@ class Cloneable : public Module {
 };
 
 }  // namespace tenon::nn
+
+/// TENON_MODULE for the modules of this library. How each is cloned is compiled once, in the source that says
+/// `template class Cloneable<LinearImpl>;`, and not by every program that includes its header.
+#define TENON_LIBRARY_MODULE(Name)             \
+  extern template class Cloneable<Name##Impl>; \
+  TENON_MODULE(Name)

@@ -5,11 +5,15 @@
 #include <tenon/core/error.h>
 
 #include <cstddef>
+#include <iosfwd>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
 namespace tenon::nn {
+
+template <class Contained>
+class ModuleHolder;
 
 namespace detail {
 
@@ -27,15 +31,9 @@ struct ContainedType<T, true> {
   using type = typename T::ContainedType;
 };
 
-/// Whether T is a holder of C: copying one is not constructing a C from it.
-template <class T, class C>
-constexpr bool is_holder_of() {
-  if constexpr (is_module_holder<T>) {
-    return std::is_same_v<typename std::decay_t<T>::ContainedType, C>;
-  } else {
-    return false;
-  }
-}
+/// Whether T is a holder of a Contained: copying one is not constructing a Contained from it.
+template <class T, class Contained>
+concept HolderOf = std::is_base_of_v<ModuleHolder<Contained>, std::remove_cvref_t<T>>;
 
 }  // namespace detail
 
@@ -45,13 +43,22 @@ class ModuleHolder : detail::ModuleHolderTag {
   using ContainedType = Contained;
 
   /// A default-constructed module; use nullptr for none.
-  ModuleHolder() : impl_(make_default()) {}
+  ModuleHolder() : ModuleHolder(make_default()) {}
   ModuleHolder(std::nullptr_t) {}  // NOLINT: as in libtorch
-  template <class Head, class... Tail,
-            class = std::enable_if_t<!(detail::is_holder_of<Head, Contained>() && sizeof...(Tail) == 0)>>
-  explicit ModuleHolder(Head&& head, Tail&&... tail)
-      : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
-  ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
+  template <class Head, class... Tail>
+  requires(sizeof...(Tail) > 0 || !detail::HolderOf<Head, Contained>) explicit ModuleHolder(Head&& head, Tail&&... tail)
+      : ModuleHolder(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
+  ModuleHolder(std::shared_ptr<Contained> module) : impl_(module.get()), owner_(std::move(module)) {}  // NOLINT
+  ModuleHolder(const ModuleHolder&) = default;
+  ModuleHolder(ModuleHolder&& other) noexcept
+      : impl_(std::exchange(other.impl_, nullptr)), owner_(std::move(other.owner_)) {}
+  ModuleHolder& operator=(const ModuleHolder&) = default;
+  ModuleHolder& operator=(ModuleHolder&& other) noexcept {
+    impl_ = std::exchange(other.impl_, nullptr);
+    owner_ = std::move(other.owner_);
+    return *this;
+  }
+  ~ModuleHolder() = default;
 
   explicit operator bool() const noexcept { return !is_empty(); }
   /// Whether there is no module in it: it was made from nullptr, or moved from.
@@ -61,14 +68,11 @@ class ModuleHolder : detail::ModuleHolderTag {
   const Contained* operator->() const { return get(); }
   Contained& operator*() { return *get(); }
   const Contained& operator*() const { return *get(); }
-  /// Throws Error on an empty holder.
-  const std::shared_ptr<Contained>& ptr() const {
-    if (impl_ == nullptr) throw Error("Accessing empty ModuleHolder");
-    return impl_;
-  }
+  /// A share of the module. Throws Error on an empty holder.
+  std::shared_ptr<Contained> ptr() const { return std::shared_ptr<Contained>(owner_, checked()); }
   /// The module, borrowed. Throws Error where the holder is empty.
-  Contained* get() { return ptr().get(); }
-  const Contained* get() const { return ptr().get(); }
+  Contained* get() { return checked(); }
+  const Contained* get() const { return checked(); }
 
   template <class... Arguments>
   decltype(auto) operator()(Arguments&&... arguments) {
@@ -80,9 +84,14 @@ class ModuleHolder : detail::ModuleHolderTag {
   }
 
  protected:
-  std::shared_ptr<Contained> impl_;
+  Contained* impl_ = nullptr;
 
  private:
+  Contained* checked() const {
+    if (impl_ == nullptr) throw Error("Accessing empty ModuleHolder");
+    return impl_;
+  }
+
   static std::shared_ptr<Contained> make_default() {
     if constexpr (std::is_default_constructible_v<Contained>) {
       return std::make_shared<Contained>();
@@ -91,6 +100,10 @@ class ModuleHolder : detail::ModuleHolderTag {
                     "this module has no default constructor: give arguments, or nullptr for an empty holder");
     }
   }
+
+  // Shares what impl_ points to. Of one type for all modules: a pointer class for each of them was a tenth of what a
+  // compiler does on nn.h.
+  std::shared_ptr<void> owner_;
 };
 
 template <class Contained>

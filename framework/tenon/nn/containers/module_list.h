@@ -1,12 +1,13 @@
 // ModuleList and ModuleDict: modules held by position or by name; how they are called is up to their owner.
 #pragma once
 
+#include <tenon/core/export.h>
 #include <tenon/nn/containers/cloneable.h>
 
 #include <initializer_list>
+#include <iosfwd>
 #include <iterator>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -14,7 +15,7 @@
 
 namespace tenon::nn {
 
-class ModuleListImpl : public Cloneable<ModuleListImpl> {
+class TENON_EXPORT ModuleListImpl : public Cloneable<ModuleListImpl> {
  public:
   using Iterator = std::vector<std::shared_ptr<Module>>::iterator;
   using ConstIterator = std::vector<std::shared_ptr<Module>>::const_iterator;
@@ -27,13 +28,9 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     (push_back(std::forward<Rest>(rest)), ...);
   }
 
-  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    auto copy = std::make_shared<ModuleListImpl>();
-    for (const auto& module : modules_) copy->push_back(module->clone(device));
-    return copy;
-  }
+  TENON_API std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
   void reset() override {}
-  void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::ModuleList"; }
+  TENON_API void pretty_print(std::ostream& stream) const override;
 
   /// Appends a module, named by its position.
   void push_back(std::shared_ptr<Module> module) { insert(size(), std::move(module)); }
@@ -51,13 +48,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     for (const auto& module : container) push_back(module);
   }
   /// Puts a module in front of the one at that position; size() appends. Throws Error for a larger one.
-  void insert(std::size_t index, std::shared_ptr<Module> module) {
-    if (index > size()) throw Error("Index out of range");
-    register_module(std::to_string(size()), module);  // may refuse it: before anything has changed
-    modules_.insert(modules_.begin() + static_cast<std::ptrdiff_t>(index), std::move(module));
-    // Names are positions: those from here on move by one.
-    for (std::size_t i = index; i < size(); ++i) children_[std::to_string(i)] = modules_[i];
-  }
+  TENON_API void insert(std::size_t index, std::shared_ptr<Module> module);
   template <class M>
   void insert(std::size_t index, const ModuleHolder<M>& holder) {
     insert(index, std::static_pointer_cast<Module>(holder.ptr()));
@@ -86,10 +77,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     return const_cast<ModuleListImpl*>(this)->at<T>(index);
   }
   /// The module at that position; with a type, null where it is of another. Throws Error behind the end.
-  std::shared_ptr<Module> ptr(std::size_t index) const {
-    if (index >= size()) throw Error("Index out of range");
-    return modules_[index];
-  }
+  TENON_API std::shared_ptr<Module> ptr(std::size_t index) const;
   template <class T>
   std::shared_ptr<T> ptr(std::size_t index) const {
     return std::dynamic_pointer_cast<T>(ptr(index));
@@ -103,26 +91,20 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
  private:
   std::vector<std::shared_ptr<Module>> modules_;
 };
-TENON_MODULE(ModuleList);
+TENON_LIBRARY_MODULE(ModuleList);
 
-class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
+class TENON_EXPORT ModuleDictImpl : public Cloneable<ModuleDictImpl> {
  public:
   using Iterator = OrderedDict<std::string, std::shared_ptr<Module>>::Iterator;
   using ConstIterator = OrderedDict<std::string, std::shared_ptr<Module>>::ConstIterator;
 
   ModuleDictImpl() = default;
-  explicit ModuleDictImpl(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
-    update(modules);
-  }
-  explicit ModuleDictImpl(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) { update(modules); }
+  TENON_API explicit ModuleDictImpl(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules);
+  TENON_API explicit ModuleDictImpl(const OrderedDict<std::string, std::shared_ptr<Module>>& modules);
 
-  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    auto copy = std::make_shared<ModuleDictImpl>();
-    for (const auto& item : children_) copy->insert(item.key(), item.value()->clone(device));
-    return copy;
-  }
+  TENON_API std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
   void reset() override {}
-  void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::ModuleDict"; }
+  TENON_API void pretty_print(std::ostream& stream) const override;
 
   /// Iterates over keys and modules in the order of insertion.
   Iterator begin() { return children_.begin(); }
@@ -137,18 +119,18 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   /// Whether there is a module under that key.
   bool contains(const std::string& key) const noexcept { return children_.contains(key); }
   /// Removes every module.
-  void clear() { children_.clear(); }
+  TENON_API void clear();
   /// The keys in the order of insertion.
-  std::vector<std::string> keys() const { return children_.keys(); }
+  TENON_API std::vector<std::string> keys() const;
   /// The modules in the order of insertion.
-  std::vector<std::shared_ptr<Module>> values() const { return children_.values(); }
+  TENON_API std::vector<std::shared_ptr<Module>> values() const;
   /// Keys and modules in the order of insertion.
-  OrderedDict<std::string, std::shared_ptr<Module>> items() const { return children_; }
-  std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
+  TENON_API OrderedDict<std::string, std::shared_ptr<Module>> items() const;
+  TENON_API std::shared_ptr<Module> operator[](const std::string& key) const;
   /// The module under that key as a T. Throws Error where there is none, or where it is of another type.
   template <class T>
   T& at(const std::string& key) {
-    auto* module = children_[key]->template as<T>();
+    auto* module = (*this)[key]->template as<T>();
     if (module == nullptr) throw Error("Unable to cast module[" + key + "] to " + demangle(typeid(T)));
     return *module;
   }
@@ -158,33 +140,19 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   }
 
   /// Adds a module and returns it. Throws Error for a key that is empty, has a dot or is taken: update() replaces.
-  std::shared_ptr<Module> insert(std::string key, std::shared_ptr<Module> module) {
-    return register_module(std::move(key), std::move(module));
-  }
+  TENON_API std::shared_ptr<Module> insert(std::string key, std::shared_ptr<Module> module);
   /// Takes a module out and returns it. Throws Error where there is none under that key.
-  std::shared_ptr<Module> pop(const std::string& key) {
-    std::shared_ptr<Module> module = children_[key];
-    unregister_module(key);
-    return module;
-  }
+  TENON_API std::shared_ptr<Module> pop(const std::string& key);
   /// Keys that are there are replaced.
-  void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
-    for (const auto& [key, module] : modules) put(key, module);
-  }
+  TENON_API void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules);
   template <class Container>
   void update(const Container& modules) {
     for (const auto& item : modules) put(item.key(), item.value());
   }
 
  private:
-  void put(const std::string& key, std::shared_ptr<Module> module) {
-    if (contains(key)) {
-      replace_module(key, std::move(module));
-    } else {
-      insert(key, std::move(module));
-    }
-  }
+  TENON_API void put(const std::string& key, std::shared_ptr<Module> module);
 };
-TENON_MODULE(ModuleDict);
+TENON_LIBRARY_MODULE(ModuleDict);
 
 }  // namespace tenon::nn

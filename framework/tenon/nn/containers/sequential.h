@@ -2,6 +2,7 @@
 // before returned.
 #pragma once
 
+#include <tenon/core/export.h>
 #include <tenon/nn/containers/any_module.h>
 #include <tenon/nn/containers/cloneable.h>
 #include <tenon/nn/containers/named_any.h>
@@ -17,7 +18,7 @@
 
 namespace tenon::nn {
 
-class SequentialImpl : public Cloneable<SequentialImpl> {
+class TENON_EXPORT SequentialImpl : public Cloneable<SequentialImpl> {
  public:
   using Iterator = std::vector<AnyModule>::iterator;
   using ConstIterator = std::vector<AnyModule>::const_iterator;
@@ -33,22 +34,13 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     push_back(std::forward<First>(first));
     (push_back(std::forward<Rest>(rest)), ...);
   }
-  explicit SequentialImpl(OrderedDict<std::string, AnyModule>&& modules) {
-    for (auto& item : modules) push_back(item.key(), std::move(item.value()));
-  }
+  TENON_API explicit SequentialImpl(OrderedDict<std::string, AnyModule>&& modules);
   /// Sequential({{"first", Linear(3, 4)}, {"second", ReLU()}})
-  explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
-    for (const auto& item : modules) push_back(item.name(), item.module());
-  }
+  TENON_API explicit SequentialImpl(std::initializer_list<NamedAnyModule> modules);
 
-  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    auto copy = std::make_shared<SequentialImpl>();
-    std::size_t i = 0;
-    for (const auto& child : children_) copy->push_back(child.key(), modules_[i++].clone(device));
-    return copy;
-  }
+  TENON_API std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
   void reset() override {}
-  void pretty_print(std::ostream& stream) const override { stream << "tenon::nn::Sequential"; }
+  TENON_API void pretty_print(std::ostream& stream) const override;
 
   /// Throws Error when empty, or when the last module returns another type than ReturnType.
   template <class ReturnType = Tensor, class... Inputs>
@@ -87,12 +79,9 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   void push_back(std::string name, const ModuleHolder<M>& holder) {
     push_back(std::move(name), holder.ptr());
   }
-  void push_back(AnyModule module) { push_back(std::to_string(size()), std::move(module)); }
-  void push_back(std::string name, AnyModule module) {
-    register_module(std::move(name), module.ptr());  // refuses a name: before anything has changed
-    modules_.push_back(std::move(module));
-  }
-  void push_back(const NamedAnyModule& named) { push_back(named.name(), named.module()); }
+  TENON_API void push_back(AnyModule module);
+  TENON_API void push_back(std::string name, AnyModule module);
+  TENON_API void push_back(const NamedAnyModule& named);
 
   /// Appends every module of a container: a Sequential, a vector of modules or of AnyModules.
   template <class Container>
@@ -117,7 +106,7 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     return checked(index).template get<T>();
   }
   /// The module at that position; with a type, as at() gives it. Throws Error behind the end.
-  std::shared_ptr<Module> ptr(std::size_t index) const { return checked(index).ptr(); }
+  TENON_API std::shared_ptr<Module> ptr(std::size_t index) const;
   template <class T>
   std::shared_ptr<T> ptr(std::size_t index) const {
     return checked(index).template ptr<T>();
@@ -129,14 +118,13 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   bool is_empty() const noexcept { return modules_.empty(); }
 
  private:
-  AnyModule& checked(std::size_t index) {
-    if (index >= size()) throw Error("Index out of range");
-    return modules_[index];
-  }
+  TENON_API AnyModule& checked(std::size_t index);
   const AnyModule& checked(std::size_t index) const { return const_cast<SequentialImpl*>(this)->checked(index); }
 
   std::vector<AnyModule> modules_;
 };
+
+extern template class Cloneable<SequentialImpl>;
 
 /// As TENON_MODULE, plus the list of named modules, which no forwarding constructor can take.
 class Sequential : public ModuleHolder<SequentialImpl> {
@@ -144,8 +132,7 @@ class Sequential : public ModuleHolder<SequentialImpl> {
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   using Impl = SequentialImpl;
   Sequential() = default;
-  Sequential(std::initializer_list<NamedAnyModule> modules)  // NOLINT
-      : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+  TENON_API Sequential(std::initializer_list<NamedAnyModule> modules);  // NOLINT
 };
 
 }  // namespace tenon::nn

@@ -86,4 +86,31 @@ void PReLUImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::PReLU(num_parameters=" << options.num_parameters() << ")";
 }
 
+template class Cloneable<ELUImpl>;
+template class Cloneable<SELUImpl>;
+template class Cloneable<CELUImpl>;
+template class Cloneable<GELUImpl>;
+template class Cloneable<LeakyReLUImpl>;
+template class Cloneable<ReLUImpl>;
+template class Cloneable<ReLU6Impl>;
+template class Cloneable<RReLUImpl>;
+template class Cloneable<GLUImpl>;
+template class Cloneable<HardshrinkImpl>;
+template class Cloneable<SoftshrinkImpl>;
+template class Cloneable<SoftplusImpl>;
+template class Cloneable<SoftmaxImpl>;
+template class Cloneable<SoftminImpl>;
+template class Cloneable<LogSoftmaxImpl>;
+template class Cloneable<LogSigmoidImpl>;
+template class Cloneable<SigmoidImpl>;
+template class Cloneable<SiLUImpl>;
+template class Cloneable<MishImpl>;
+template class Cloneable<SoftsignImpl>;
+template class Cloneable<TanhImpl>;
+template class Cloneable<TanhshrinkImpl>;
+template class Cloneable<Softmax2dImpl>;
+template class Cloneable<HardtanhImpl>;
+template class Cloneable<ThresholdImpl>;
+template class Cloneable<PReLUImpl>;
+
 }  // namespace tenon::nn

@@ -17,7 +17,7 @@ namespace tenon::nn {
     TENON_API Tensor forward(Tensor input);                           \
     Name##Options options;                                            \
   };                                                                  \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// x above 0, else alpha * (exp(x) - 1). Clevert et al., 2015.
 TENON_ACTIVATION(ELU)
 /// scale * elu(x) with the constants that keep mean and variance. Klambauer et al., 2017.
@@ -46,7 +46,7 @@ TENON_ACTIVATION(RReLU)
     TENON_API Tensor forward(const Tensor& input);                    \
     Name##Options options;                                            \
   };                                                                  \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// The first half of `dim`, whose size is even, times the sigmoid of the second: half as long. Dauphin et al., 2016.
 TENON_ACTIVATION(GLU, std::int64_t)
 /// x where |x| is above lambda, else 0; any sizes.
@@ -68,7 +68,7 @@ TENON_ACTIVATION(Softplus, double)
     TENON_API Tensor forward(const Tensor& input);                            \
     Name##Options options;                                                    \
   };                                                                          \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// exp(x) / sum of exp(x) along `dim`.
 TENON_ACTIVATION(Softmax)
 /// Softmax of -x.
@@ -85,7 +85,7 @@ TENON_ACTIVATION(LogSoftmax)
     TENON_API void pretty_print(std::ostream& stream) const override; \
     TENON_API Tensor forward(const Tensor& input);                    \
   };                                                                  \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// log(1 / (1 + exp(-x))), without overflow. Throws Error for dtypes that are not floating.
 TENON_ACTIVATION(LogSigmoid)
 /// 1 / (1 + exp(-x)); integers give the default dtype.
@@ -114,7 +114,7 @@ class TENON_EXPORT HardtanhImpl : public Cloneable<HardtanhImpl> {
   TENON_API Tensor forward(Tensor input);
   HardtanhOptions options;
 };
-TENON_MODULE(Hardtanh);
+TENON_LIBRARY_MODULE(Hardtanh);
 
 class TENON_EXPORT ThresholdImpl : public Cloneable<ThresholdImpl> {
  public:
@@ -126,7 +126,7 @@ class TENON_EXPORT ThresholdImpl : public Cloneable<ThresholdImpl> {
   TENON_API Tensor forward(Tensor input);
   ThresholdOptions options;
 };
-TENON_MODULE(Threshold);
+TENON_LIBRARY_MODULE(Threshold);
 
 /// Learns the slope below zero, one for all channels or one each.
 class TENON_EXPORT PReLUImpl : public Cloneable<PReLUImpl> {
@@ -139,6 +139,6 @@ class TENON_EXPORT PReLUImpl : public Cloneable<PReLUImpl> {
   PReLUOptions options;
   Tensor weight;
 };
-TENON_MODULE(PReLU);
+TENON_LIBRARY_MODULE(PReLU);
 
 }  // namespace tenon::nn

@@ -113,4 +113,6 @@ void AdaptiveLogSoftmaxWithLossImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::AdaptiveLogSoftmaxWithLoss";
 }
 
+template class Cloneable<AdaptiveLogSoftmaxWithLossImpl>;
+
 }  // namespace tenon::nn

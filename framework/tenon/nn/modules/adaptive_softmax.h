@@ -58,6 +58,6 @@ class TENON_EXPORT AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLog
   Linear head = nullptr;
   ModuleList tail;
 };
-TENON_MODULE(AdaptiveLogSoftmaxWithLoss);
+TENON_LIBRARY_MODULE(AdaptiveLogSoftmaxWithLoss);
 
 }  // namespace tenon::nn

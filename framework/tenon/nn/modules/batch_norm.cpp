@@ -126,4 +126,11 @@ TENON_NORM(2, 4, 3)
 TENON_NORM(3, 5, 4)
 #undef TENON_NORM
 
+template class Cloneable<BatchNorm1dImpl>;
+template class Cloneable<InstanceNorm1dImpl>;
+template class Cloneable<BatchNorm2dImpl>;
+template class Cloneable<InstanceNorm2dImpl>;
+template class Cloneable<BatchNorm3dImpl>;
+template class Cloneable<InstanceNorm3dImpl>;
+
 }  // namespace tenon::nn

@@ -67,7 +67,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
      * Error for other ranks, and ValueError for fewer than two values per channel in training. */                    \
     TENON_API Tensor forward(const Tensor& input);                                                                    \
   };                                                                                                                  \
-  TENON_MODULE(BatchNorm##D##d);                                                                                      \
+  TENON_LIBRARY_MODULE(BatchNorm##D##d);                                                                              \
   class TENON_EXPORT InstanceNorm##D##dImpl : public NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions> {      \
    public:                                                                                                            \
     explicit InstanceNorm##D##dImpl(const InstanceNormOptions& options) : NormImplBase(options) {}                    \
@@ -77,7 +77,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
      * for other ranks. */                                                                                            \
     TENON_API Tensor forward(const Tensor& input);                                                                    \
   };                                                                                                                  \
-  TENON_MODULE(InstanceNorm##D##d);
+  TENON_LIBRARY_MODULE(InstanceNorm##D##d);
 TENON_NORM(1)
 TENON_NORM(2)
 TENON_NORM(3)

@@ -156,4 +156,11 @@ template class ConvTransposeNdImpl<1, ConvTranspose1dImpl>;
 template class ConvTransposeNdImpl<2, ConvTranspose2dImpl>;
 template class ConvTransposeNdImpl<3, ConvTranspose3dImpl>;
 
+template class Cloneable<Conv1dImpl>;
+template class Cloneable<ConvTranspose1dImpl>;
+template class Cloneable<Conv2dImpl>;
+template class Cloneable<ConvTranspose2dImpl>;
+template class Cloneable<Conv3dImpl>;
+template class Cloneable<ConvTranspose3dImpl>;
+
 }  // namespace tenon::nn

@@ -113,7 +113,7 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
         : Conv##D##dImpl(ConvOptions<D>(in_channels, out_channels, std::move(kernel_size))) {}                   \
     explicit Conv##D##dImpl(ConvOptions<D> options) : ConvNdImpl<D, Conv##D##dImpl>(std::move(options)) {}       \
   };                                                                                                             \
-  TENON_MODULE(Conv##D##d);                                                                                      \
+  TENON_LIBRARY_MODULE(Conv##D##d);                                                                              \
   class TENON_EXPORT ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {          \
    public:                                                                                                       \
     ConvTranspose##D##dImpl(std::int64_t in_channels, std::int64_t out_channels, ExpandingArray<D> kernel_size)  \
@@ -121,7 +121,7 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
     explicit ConvTranspose##D##dImpl(ConvTransposeOptions<D> options)                                            \
         : ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>(std::move(options)) {}                                 \
   };                                                                                                             \
-  TENON_MODULE(ConvTranspose##D##d);
+  TENON_LIBRARY_MODULE(ConvTranspose##D##d);
 TENON_CONV(1)
 TENON_CONV(2)
 TENON_CONV(3)

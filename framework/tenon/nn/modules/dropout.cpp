@@ -21,4 +21,10 @@ TENON_DROPOUT(AlphaDropout, alpha_dropout)
 TENON_DROPOUT(FeatureAlphaDropout, feature_alpha_dropout)
 #undef TENON_DROPOUT
 
+template class Cloneable<DropoutImpl>;
+template class Cloneable<Dropout2dImpl>;
+template class Cloneable<Dropout3dImpl>;
+template class Cloneable<AlphaDropoutImpl>;
+template class Cloneable<FeatureAlphaDropoutImpl>;
+
 }  // namespace tenon::nn

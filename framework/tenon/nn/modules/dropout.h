@@ -40,7 +40,7 @@ class DropoutBase : public Cloneable<Derived> {
     TENON_API void pretty_print(std::ostream& stream) const override; \
     TENON_API Tensor forward(Tensor input);                           \
   };                                                                  \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// In training each element is 0 with probability p, and else divided by 1 - p. Srivastava et al., 2014.
 TENON_DROPOUT(Dropout)
 /// Dropout of whole channels of (N, C, H, W). Throws Error below 2 dims.

@@ -32,4 +32,9 @@ void PixelUnshuffleImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::PixelUnshuffle(downscale_factor=" << options.downscale_factor() << ")";
 }
 
+template class Cloneable<FoldImpl>;
+template class Cloneable<UnfoldImpl>;
+template class Cloneable<PixelShuffleImpl>;
+template class Cloneable<PixelUnshuffleImpl>;
+
 }  // namespace tenon::nn

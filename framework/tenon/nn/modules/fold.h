@@ -49,26 +49,26 @@ class TENON_EXPORT FoldImpl : public Cloneable<FoldImpl> {
   /// Throws Error where the sizes do not fit.
   TENON_REARRANGEMENT(Fold)
 };
-TENON_MODULE(Fold);
+TENON_LIBRARY_MODULE(Fold);
 class TENON_EXPORT UnfoldImpl : public Cloneable<UnfoldImpl> {
  public:
   explicit UnfoldImpl(ExpandingArray<2> kernel_size) : UnfoldImpl(UnfoldOptions(kernel_size)) {}
   /// (N, C, H, W) -> (N, C * kernel, windows). Throws Error for another rank, and where no window fits.
   TENON_REARRANGEMENT(Unfold)
 };
-TENON_MODULE(Unfold);
+TENON_LIBRARY_MODULE(Unfold);
 class TENON_EXPORT PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
  public:
   /// (…, C r^2, H, W) -> (…, C, H r, W r), r the upscale factor. Throws Error where r^2 does not divide the channels.
   TENON_REARRANGEMENT(PixelShuffle)
 };
-TENON_MODULE(PixelShuffle);
+TENON_LIBRARY_MODULE(PixelShuffle);
 class TENON_EXPORT PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
  public:
   /// (…, C, H r, W r) -> (…, C r^2, H, W), r the downscale factor. Throws Error where r does not divide both sizes.
   TENON_REARRANGEMENT(PixelUnshuffle)
 };
-TENON_MODULE(PixelUnshuffle);
+TENON_LIBRARY_MODULE(PixelUnshuffle);
 #undef TENON_REARRANGEMENT
 
 }  // namespace tenon::nn

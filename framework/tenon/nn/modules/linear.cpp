@@ -102,4 +102,10 @@ Tensor UnflattenImpl::forward(const Tensor& input) {
   return input.view(sizes);
 }
 
+template class Cloneable<IdentityImpl>;
+template class Cloneable<LinearImpl>;
+template class Cloneable<BilinearImpl>;
+template class Cloneable<FlattenImpl>;
+template class Cloneable<UnflattenImpl>;
+
 }  // namespace tenon::nn

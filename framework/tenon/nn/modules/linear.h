@@ -19,7 +19,7 @@ class TENON_EXPORT IdentityImpl : public Cloneable<IdentityImpl> {
   /// The input itself.
   TENON_API Tensor forward(const Tensor& input);
 };
-TENON_MODULE(Identity);
+TENON_LIBRARY_MODULE(Identity);
 
 struct LinearOptions {
   LinearOptions(std::int64_t in_features, std::int64_t out_features)
@@ -46,7 +46,7 @@ class TENON_EXPORT LinearImpl : public Cloneable<LinearImpl> {
   Tensor weight;  ///< (out_features, in_features)
   Tensor bias;    ///< (out_features); undefined without one
 };
-TENON_MODULE(Linear);
+TENON_LIBRARY_MODULE(Linear);
 
 struct BilinearOptions {
   BilinearOptions(std::int64_t in1_features, std::int64_t in2_features, std::int64_t out_features)
@@ -74,7 +74,7 @@ class TENON_EXPORT BilinearImpl : public Cloneable<BilinearImpl> {
   Tensor weight;  ///< (out_features, in1_features, in2_features)
   Tensor bias;
 };
-TENON_MODULE(Bilinear);
+TENON_LIBRARY_MODULE(Bilinear);
 
 struct FlattenOptions {
   TENON_ARG(std::int64_t, start_dim) = 1;  ///< the first dim that is merged
@@ -91,7 +91,7 @@ class TENON_EXPORT FlattenImpl : public Cloneable<FlattenImpl> {
 
   FlattenOptions options;
 };
-TENON_MODULE(Flatten);
+TENON_LIBRARY_MODULE(Flatten);
 
 struct UnflattenOptions {
   using namedshape_t = std::vector<std::pair<std::string, std::int64_t>>;
@@ -123,6 +123,6 @@ class TENON_EXPORT UnflattenImpl : public Cloneable<UnflattenImpl> {
 
   UnflattenOptions options;
 };
-TENON_MODULE(Unflatten);
+TENON_LIBRARY_MODULE(Unflatten);
 
 }  // namespace tenon::nn

@@ -82,4 +82,28 @@ TENON_LOSS(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss,
 TENON_LOSS(GaussianNLLLoss, gaussian_nll_loss, "")
 #undef TENON_LOSS
 
+template class Cloneable<L1LossImpl>;
+template class Cloneable<MSELossImpl>;
+template class Cloneable<KLDivLossImpl>;
+template class Cloneable<SmoothL1LossImpl>;
+template class Cloneable<HuberLossImpl>;
+template class Cloneable<HingeEmbeddingLossImpl>;
+template class Cloneable<MultiMarginLossImpl>;
+template class Cloneable<MultiLabelMarginLossImpl>;
+template class Cloneable<SoftMarginLossImpl>;
+template class Cloneable<PoissonNLLLossImpl>;
+template class Cloneable<NLLLossImpl>;
+template class Cloneable<CrossEntropyLossImpl>;
+template class Cloneable<BCELossImpl>;
+template class Cloneable<MultiLabelSoftMarginLossImpl>;
+template class Cloneable<BCEWithLogitsLossImpl>;
+template class Cloneable<CosineEmbeddingLossImpl>;
+template class Cloneable<MarginRankingLossImpl>;
+template class Cloneable<TripletMarginLossImpl>;
+template class Cloneable<TripletMarginWithDistanceLossImpl>;
+template class Cloneable<GaussianNLLLossImpl>;
+template class Cloneable<CTCLossImpl>;
+template class Cloneable<CosineSimilarityImpl>;
+template class Cloneable<PairwiseDistanceImpl>;
+
 }  // namespace tenon::nn

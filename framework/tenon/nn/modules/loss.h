@@ -18,7 +18,7 @@ namespace tenon::nn {
     TENON_API Tensor forward(const Tensor& input, const Tensor& target);             \
     Name##Options options;                                                           \
   };                                                                                 \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// |input - target|, of their sizes.
 TENON_LOSS(L1Loss)
 /// (input - target)^2, of their sizes.
@@ -56,7 +56,7 @@ TENON_LOSS(PoissonNLLLoss)
     Name##Options options;                                                                             \
     Tensor weight;                                                                                     \
   };                                                                                                   \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// -input[target] * weight[target]: input (N, C, …) of log-probabilities, target (N, …) of classes (int64), weight (C)
 /// or undefined -> (N, …). Throws Error where the sizes do not fit, and for a class out of range.
 TENON_LOSS(NLLLoss)
@@ -83,7 +83,7 @@ class TENON_EXPORT BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImp
   Tensor weight;
   Tensor pos_weight;
 };
-TENON_MODULE(BCEWithLogitsLoss);
+TENON_LIBRARY_MODULE(BCEWithLogitsLoss);
 
 // Of three tensors, in the order named.
 #define TENON_LOSS(Name)                                                             \
@@ -95,7 +95,7 @@ TENON_MODULE(BCEWithLogitsLoss);
     TENON_API Tensor forward(const Tensor& a, const Tensor& b, const Tensor& c);     \
     Name##Options options;                                                           \
   };                                                                                 \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// (N, D), (N, D), target (N) of 1 and -1, or all without N: 1 - cos where the target is 1, else max(0, cos - margin).
 TENON_LOSS(CosineEmbeddingLoss)
 /// input1, input2, target of 1 and -1, broadcast: max(0, -target * (input1 - input2) + margin).
@@ -120,7 +120,7 @@ class TENON_EXPORT CTCLossImpl : public Cloneable<CTCLossImpl> {
                            const Tensor& target_lengths);
   CTCLossOptions options;
 };
-TENON_MODULE(CTCLoss);
+TENON_LIBRARY_MODULE(CTCLoss);
 
 #define TENON_DISTANCE(Name)                                                     \
   class TENON_EXPORT Name##Impl : public Cloneable<Name##Impl> {                 \
@@ -131,7 +131,7 @@ TENON_MODULE(CTCLoss);
     TENON_API Tensor forward(const Tensor& a, const Tensor& b);                  \
     Name##Options options;                                                       \
   };                                                                             \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// a . b / (max(|a|, eps) max(|b|, eps)) along `dim`, without that dim; a and b are broadcast. Throws Error unless one
 /// is floating.
 TENON_DISTANCE(CosineSimilarity)

@@ -104,4 +104,10 @@ void CrossMapLRN2dImpl::pretty_print(std::ostream& stream) const {
          << ", beta=" << options.beta() << ", k=" << options.k() << ")";
 }
 
+template class Cloneable<LayerNormImpl>;
+template class Cloneable<RMSNormImpl>;
+template class Cloneable<GroupNormImpl>;
+template class Cloneable<LocalResponseNormImpl>;
+template class Cloneable<CrossMapLRN2dImpl>;
+
 }  // namespace tenon::nn

@@ -36,7 +36,7 @@ class TENON_EXPORT LayerNormImpl : public Cloneable<LayerNormImpl> {
   Tensor weight;
   Tensor bias;
 };
-TENON_MODULE(LayerNorm);
+TENON_LIBRARY_MODULE(LayerNorm);
 
 /// x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions (Zhang and Sennrich, 2019).
 struct RMSNormOptions {
@@ -61,7 +61,7 @@ class TENON_EXPORT RMSNormImpl : public Cloneable<RMSNormImpl> {
   RMSNormOptions options;
   Tensor weight;
 };
-TENON_MODULE(RMSNorm);
+TENON_LIBRARY_MODULE(RMSNorm);
 
 struct GroupNormOptions {
   GroupNormOptions(std::int64_t num_groups, std::int64_t num_channels)
@@ -87,7 +87,7 @@ class TENON_EXPORT GroupNormImpl : public Cloneable<GroupNormImpl> {
   Tensor weight;
   Tensor bias;
 };
-TENON_MODULE(GroupNorm);
+TENON_LIBRARY_MODULE(GroupNorm);
 
 struct LocalResponseNormOptions {
   LocalResponseNormOptions(std::int64_t size) : size_(size) {}  // NOLINT
@@ -113,7 +113,7 @@ struct CrossMapLRN2dOptions {
     TENON_API Tensor forward(const Tensor& input);                              \
     Name##Options options;                                                      \
   };                                                                            \
-  TENON_MODULE(Name);
+  TENON_LIBRARY_MODULE(Name);
 /// (N, C, …) of rank 3 or more -> the same sizes: functional::local_response_norm(), with its errors. Krizhevsky et
 /// al., 2012.
 TENON_RESPONSE_NORM(LocalResponseNorm)

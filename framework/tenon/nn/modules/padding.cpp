@@ -41,4 +41,15 @@ TENON_PAD_CLASS(2)
 TENON_PAD_CLASS(3)
 #undef TENON_PAD_CLASS
 
+template class Cloneable<ReflectionPad1dImpl>;
+template class Cloneable<ReflectionPad2dImpl>;
+template class Cloneable<ReflectionPad3dImpl>;
+template class Cloneable<ReplicationPad1dImpl>;
+template class Cloneable<ReplicationPad2dImpl>;
+template class Cloneable<ReplicationPad3dImpl>;
+template class Cloneable<ZeroPad2dImpl>;
+template class Cloneable<ConstantPad1dImpl>;
+template class Cloneable<ConstantPad2dImpl>;
+template class Cloneable<ConstantPad3dImpl>;
+
 }  // namespace tenon::nn

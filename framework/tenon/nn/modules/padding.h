@@ -44,7 +44,7 @@ struct ZeroPadOptions {
     TENON_API Tensor forward(const Tensor& input);                                                                   \
     Kind##D##dOptions options;                                                                                       \
   };                                                                                                                 \
-  TENON_MODULE(Kind##D##d);
+  TENON_LIBRARY_MODULE(Kind##D##d);
 TENON_PAD_CLASS(ReflectionPad, 1)
 TENON_PAD_CLASS(ReflectionPad, 2)
 TENON_PAD_CLASS(ReflectionPad, 3)
@@ -68,7 +68,7 @@ TENON_PAD_CLASS(ZeroPad, 2)
     TENON_API Tensor forward(const Tensor& input);                                                                  \
     ConstantPad##D##dOptions options;                                                                               \
   };                                                                                                                \
-  TENON_MODULE(ConstantPad##D##d);
+  TENON_LIBRARY_MODULE(ConstantPad##D##d);
 TENON_PAD_CLASS(1)
 TENON_PAD_CLASS(2)
 TENON_PAD_CLASS(3)

@@ -95,4 +95,24 @@ TENON_FRACTIONAL_POOL_CLASS(2)
 TENON_FRACTIONAL_POOL_CLASS(3)
 #undef TENON_FRACTIONAL_POOL_CLASS
 
+template class Cloneable<MaxPool1dImpl>;
+template class Cloneable<AvgPool1dImpl>;
+template class Cloneable<AdaptiveAvgPool1dImpl>;
+template class Cloneable<AdaptiveMaxPool1dImpl>;
+template class Cloneable<MaxUnpool1dImpl>;
+template class Cloneable<MaxPool2dImpl>;
+template class Cloneable<AvgPool2dImpl>;
+template class Cloneable<AdaptiveAvgPool2dImpl>;
+template class Cloneable<AdaptiveMaxPool2dImpl>;
+template class Cloneable<MaxUnpool2dImpl>;
+template class Cloneable<MaxPool3dImpl>;
+template class Cloneable<AvgPool3dImpl>;
+template class Cloneable<AdaptiveAvgPool3dImpl>;
+template class Cloneable<AdaptiveMaxPool3dImpl>;
+template class Cloneable<MaxUnpool3dImpl>;
+template class Cloneable<LPPool1dImpl>;
+template class Cloneable<LPPool2dImpl>;
+template class Cloneable<FractionalMaxPool2dImpl>;
+template class Cloneable<FractionalMaxPool3dImpl>;
+
 }  // namespace tenon::nn

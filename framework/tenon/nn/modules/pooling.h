@@ -85,7 +85,7 @@ struct FractionalMaxPoolOptions {
     TENON_API std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                                \
     MaxPool##D##dOptions options;                                                                                  \
   };                                                                                                               \
-  TENON_MODULE(MaxPool##D##d);                                                                                     \
+  TENON_LIBRARY_MODULE(MaxPool##D##d);                                                                             \
   using AvgPool##D##dOptions = AvgPoolOptions<D>;                                                                  \
   class TENON_EXPORT AvgPool##D##dImpl : public Cloneable<AvgPool##D##dImpl> {                                     \
    public:                                                                                                         \
@@ -97,7 +97,7 @@ struct FractionalMaxPoolOptions {
     TENON_API Tensor forward(const Tensor& input);                                                                 \
     AvgPool##D##dOptions options;                                                                                  \
   };                                                                                                               \
-  TENON_MODULE(AvgPool##D##d);                                                                                     \
+  TENON_LIBRARY_MODULE(AvgPool##D##d);                                                                             \
   using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>;                                                     \
   class TENON_EXPORT AdaptiveAvgPool##D##dImpl : public Cloneable<AdaptiveAvgPool##D##dImpl> {                     \
    public:                                                                                                         \
@@ -110,7 +110,7 @@ struct FractionalMaxPoolOptions {
     TENON_API Tensor forward(const Tensor& input);                                                                 \
     AdaptiveAvgPool##D##dOptions options;                                                                          \
   };                                                                                                               \
-  TENON_MODULE(AdaptiveAvgPool##D##d);                                                                             \
+  TENON_LIBRARY_MODULE(AdaptiveAvgPool##D##d);                                                                     \
   using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;                                                     \
   class TENON_EXPORT AdaptiveMaxPool##D##dImpl : public Cloneable<AdaptiveMaxPool##D##dImpl> {                     \
    public:                                                                                                         \
@@ -125,7 +125,7 @@ struct FractionalMaxPoolOptions {
     TENON_API std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                                \
     AdaptiveMaxPool##D##dOptions options;                                                                          \
   };                                                                                                               \
-  TENON_MODULE(AdaptiveMaxPool##D##d);                                                                             \
+  TENON_LIBRARY_MODULE(AdaptiveMaxPool##D##d);                                                                     \
   using MaxUnpool##D##dOptions = MaxUnpoolOptions<D>;                                                              \
   class TENON_EXPORT MaxUnpool##D##dImpl : public Cloneable<MaxUnpool##D##dImpl> {                                 \
    public:                                                                                                         \
@@ -141,7 +141,7 @@ struct FractionalMaxPoolOptions {
    protected:                                                                                                      \
     FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(std::optional<std::vector<std::int64_t>>())})                            \
   };                                                                                                               \
-  TENON_MODULE(MaxUnpool##D##d);
+  TENON_LIBRARY_MODULE(MaxUnpool##D##d);
 TENON_POOL_CLASSES(1)
 TENON_POOL_CLASSES(2)
 TENON_POOL_CLASSES(3)
@@ -160,7 +160,7 @@ TENON_POOL_CLASSES(3)
     TENON_API Tensor forward(const Tensor& input);                                                            \
     LPPool##D##dOptions options;                                                                              \
   };                                                                                                          \
-  TENON_MODULE(LPPool##D##d);
+  TENON_LIBRARY_MODULE(LPPool##D##d);
 TENON_LP_POOL_CLASS(1)
 TENON_LP_POOL_CLASS(2)
 #undef TENON_LP_POOL_CLASS
@@ -183,7 +183,7 @@ TENON_LP_POOL_CLASS(2)
     FractionalMaxPool##D##dOptions options;                                                            \
     Tensor _random_samples;                                                                            \
   };                                                                                                   \
-  TENON_MODULE(FractionalMaxPool##D##d);
+  TENON_LIBRARY_MODULE(FractionalMaxPool##D##d);
 TENON_FRACTIONAL_POOL_CLASS(2)
 TENON_FRACTIONAL_POOL_CLASS(3)
 #undef TENON_FRACTIONAL_POOL_CLASS

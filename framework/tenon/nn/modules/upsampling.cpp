@@ -26,4 +26,6 @@ Tensor UpsampleImpl::forward(const Tensor& input) {
   return functional::interpolate(input, interpolation);
 }
 
+template class Cloneable<UpsampleImpl>;
+
 }  // namespace tenon::nn

@@ -35,6 +35,6 @@ class TENON_EXPORT UpsampleImpl : public Cloneable<UpsampleImpl> {
   TENON_API Tensor forward(const Tensor& input);
   UpsampleOptions options;
 };
-TENON_MODULE(Upsample);
+TENON_LIBRARY_MODULE(Upsample);
 
 }  // namespace tenon::nn

@@ -4,7 +4,6 @@
 #include <tenon/core/error.h>
 #include <tenon/tensor/shape/array_ref.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +51,10 @@ class ExpandingArray {
 
   /// Whether every element is `value`.
   bool all_equal(T value) const {
-    return std::all_of(values_.begin(), values_.end(), [&](const T& v) { return v == value; });
+    for (const T& v : values_) {
+      if (!(v == value)) return false;
+    }
+    return true;
   }
 
  protected:
@@ -63,7 +65,7 @@ class ExpandingArray {
     if (count != D) {
       throw Error("Expected " + std::to_string(D) + " values, but instead got " + std::to_string(count));
     }
-    std::copy_n(first, D, values_.begin());
+    for (T& value : values_) value = *first++;
   }
 
   std::array<T, D> values_{};

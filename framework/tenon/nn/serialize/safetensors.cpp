@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace tenon::nn {
@@ -201,7 +202,7 @@ TensorFile read_safetensors(std::span<const std::byte> bytes, const std::string&
   });
 }
 
-void save_safetensors(const TensorFile& file, const std::filesystem::path& path) {
+void save_safetensors(const TensorFile& file, const std::string& path) {
   AtomicFile beside(path);
   std::string buffer;  // small tensors in one write
   const auto flush = [&] {
@@ -232,15 +233,15 @@ static std::vector<char> bytes_of_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device) {
+TensorFile load_safetensors(const std::string& path, std::optional<Device> device) {
   const std::vector<char> bytes = bytes_of_file(path);
-  return read_safetensors(std::as_bytes(std::span(bytes)), "'" + path.string() + "'", device);
+  return read_safetensors(std::as_bytes(std::span(bytes)), "'" + path + "'", device);
 }
 
-TensorFile view_safetensors(const std::filesystem::path& path) {
+TensorFile view_safetensors(const std::string& path) {
   NoGradGuard no_grad;
   const auto bytes = std::make_shared<const std::vector<char>>(bytes_of_file(path));
-  return Reader(std::as_bytes(std::span(*bytes)), "'" + path.string() + "'")
+  return Reader(std::as_bytes(std::span(*bytes)), "'" + path + "'")
       .read([&](const Entry& entry, const std::byte* data) {
         const auto keep_alive = [bytes](void*) {};
         return tenon::from_blob(const_cast<std::byte*>(data), entry.sizes, keep_alive, TensorOptions(entry.dtype));

@@ -9,7 +9,6 @@
 #include <tenon/tensor/tensor.h>
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -36,12 +35,12 @@ TENON_API TensorFile read_safetensors(std::span<const std::byte> bytes, const st
                                       std::optional<Device> device = std::nullopt);
 
 /// A file, written beside its place and then renamed: a crash leaves the old one.
-TENON_API void save_safetensors(const TensorFile& file, const std::filesystem::path& path);
+TENON_API void save_safetensors(const TensorFile& file, const std::string& path);
 /// read_safetensors() of a whole file, its path as the origin; tensors are on `device` (the CPU if none is given).
 /// Throws Error also for a file that cannot be opened.
-TENON_API TensorFile load_safetensors(const std::filesystem::path& path, std::optional<Device> device = std::nullopt);
+TENON_API TensorFile load_safetensors(const std::string& path, std::optional<Device> device = std::nullopt);
 /// As load_safetensors(), but the tensors are views of the file's bytes on the CPU, which they keep alive and no
 /// allocator counts: they are there to be copied from.
-TENON_API TensorFile view_safetensors(const std::filesystem::path& path);
+TENON_API TensorFile view_safetensors(const std::string& path);
 
 }  // namespace tenon::nn

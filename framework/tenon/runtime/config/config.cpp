@@ -246,7 +246,7 @@ ExperimentConfig Config::experiment() const {
   ExperimentConfig config;
   config.name = state.options.at("").text("name");
   if (config.name.empty()) config.name = state.file.empty() ? "experiment" : state.file.stem().string();
-  config.folder = state.folder;
+  config.folder = state.folder.string();
   config.device = state.device;
   config.allocator = state.allocator;
   for (const SectionSpec& section : state.book.fixed())
@@ -260,7 +260,7 @@ ExperimentConfig Config::experiment() const {
   }
   for (const Setting& setting : state.settings) config.positions.emplace(setting.key, setting.winner().value.position);
   for (const PluginFolder& folder : plugin_folders()) {
-    if (folder.origin == "plugins.search") config.plugin_search.push_back(folder.path);
+    if (folder.origin == "plugins.search") config.plugin_search.push_back(folder.path.string());
   }
   return config;
 }

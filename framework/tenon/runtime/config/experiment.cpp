@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace tenon {
 
 const Options& ExperimentConfig::section(std::string_view wanted) const {
@@ -13,8 +15,8 @@ const Options& ExperimentConfig::section(std::string_view wanted) const {
   return found->second;
 }
 
-std::filesystem::path ExperimentConfig::resolve(const std::string& path) const {
-  return path.empty() ? std::filesystem::path() : (folder / path).lexically_normal();
+std::string ExperimentConfig::resolve(const std::string& path) const {
+  return path.empty() ? "" : (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 
 ConfigError ExperimentConfig::error(std::string_view key, std::string_view message) const {
@@ -24,7 +26,7 @@ ConfigError ExperimentConfig::error(std::string_view key, std::string_view messa
 }
 
 void install(const ExperimentConfig& config) {
-  set_plugin_search(config.plugin_search);
+  set_plugin_search({config.plugin_search.begin(), config.plugin_search.end()});
   for (const auto& [kind, options] : config.backend_options) set_backend_options(kind, options);
   set_allocator(config.device.type().name(), config.allocator);
 }

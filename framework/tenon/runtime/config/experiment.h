@@ -13,7 +13,6 @@
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/runtime/config/config_value.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,19 +22,19 @@ namespace tenon {
 
 /// Everything is validated: types, ranges, names of plugins. Made by Config::experiment().
 struct ExperimentConfig {
-  std::string name;              ///< the key `name`, or the file's stem
-  std::filesystem::path folder;  ///< relative paths in the file mean this folder; the current one without a file
+  std::string name;    ///< the key `name`, or the file's stem
+  std::string folder;  ///< relative paths in the file mean this folder; the current one without a file
   Device device{kCPU, 0};
   StackConfig allocator;
   std::map<std::string, Options, std::less<>> sections;         ///< "model", "data", "train", "report", …
   std::map<std::string, Options, std::less<>> backend_options;  ///< by device kind, those that were given
   std::map<std::string, Position, std::less<>> positions;       ///< by key: where the setting that won stands
-  std::vector<std::filesystem::path> plugin_search;             ///< absolute
+  std::vector<std::string> plugin_search;                       ///< absolute
 
   /// A section of the schema: config.section("train").integer("epochs").
   TENON_API const Options& section(std::string_view name) const;
   /// A path that the user wrote, relative to the file it stands in.
-  TENON_API std::filesystem::path resolve(const std::string& path) const;
+  TENON_API std::string resolve(const std::string& path) const;
   /// An error about one setting, with the position of the setting that won: throw config.error("data.path", "no such
   /// file").
   TENON_API ConfigError error(std::string_view key, std::string_view message) const;

@@ -4,7 +4,6 @@
 
 #include <tenon/core/export.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <mutex>

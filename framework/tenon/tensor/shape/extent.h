@@ -7,7 +7,6 @@
 #include <tenon/core/export.h>
 #include <tenon/tensor/shape/dims.h>
 
-#include <algorithm>
 #include <cstdint>
 
 namespace tenon {
@@ -23,7 +22,7 @@ inline std::size_t dense_bytes(const Dims& sizes, Dtype dtype) {
   for (const std::int64_t size : sizes) {
     empty |= size == 0;
     bad |= size < 0;
-    bad |= __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes);
+    bad |= __builtin_mul_overflow(bytes, size > 0 ? size : std::int64_t{1}, &bytes);
   }
   if (bad) [[unlikely]]
     storage_size_overflow(sizes);

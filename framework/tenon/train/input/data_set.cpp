@@ -8,7 +8,7 @@
 namespace tenon::train {
 namespace {
 
-void check_pictures(const std::filesystem::path& place, void (*check)(const std::filesystem::path&, data::Split)) {
+void check_pictures(const std::string& place, void (*check)(const std::string&, data::Split)) {
   for (const data::Split split : {data::Split::kTrain, data::Split::kTest}) check(place, split);
 }
 
@@ -23,8 +23,8 @@ const std::vector<DataSet>& data_sets() {
        .place = data::kFashionMnistFolder,
        .path = "a folder",
        .to_get = "apt install dataset-fashion-mnist, or set data.path to a folder with the four IDX files",
-       .check = [](const std::filesystem::path& place) { check_pictures(place, data::check_mnist); },
-       .open = [](const ExperimentConfig& config, const std::filesystem::path& place,
+       .check = [](const std::string& place) { check_pictures(place, data::check_mnist); },
+       .open = [](const ExperimentConfig& config, const std::string& place,
                   Dtype dtype) { return open_pictures(config, place, dtype, data::read_mnist); }},
       {.name = "text",
        .content = Content::kText,
@@ -32,7 +32,7 @@ const std::vector<DataSet>& data_sets() {
        .path = "a file or a folder",
        .to_get = "set data.path to a text of your own",
        .check = data::check_text,
-       .open = [](const ExperimentConfig& config, const std::filesystem::path& place, Dtype) {
+       .open = [](const ExperimentConfig& config, const std::string& place, Dtype) {
          return open_text(config, place);
        }}};
   return sets;
@@ -44,9 +44,9 @@ const DataSet& data_set(std::string_view name) {
   return *found;
 }
 
-std::filesystem::path place_of(const ExperimentConfig& config, const DataSet& set) {
+std::string place_of(const ExperimentConfig& config, const DataSet& set) {
   const std::string& given = config.section("data").text("path");
-  return given.empty() ? std::filesystem::path(set.place) : config.resolve(given);
+  return given.empty() ? std::string(set.place) : config.resolve(given);
 }
 
 }  // namespace tenon::train

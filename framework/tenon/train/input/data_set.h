@@ -4,7 +4,6 @@
 #include <tenon/core/export.h>
 #include <tenon/train/input/batches.h>
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +22,8 @@ struct DataSet {
   std::string_view path;    ///< what data.path names: "a folder"
   std::string_view to_get;  ///< what a user does who lacks them; empty where every machine has them
   /// Throws Error where files are missing; reads none.
-  void (*check)(const std::filesystem::path& place);
-  TrainingData (*open)(const ExperimentConfig& config, const std::filesystem::path& place, Dtype dtype);
+  void (*check)(const std::string& place);
+  TrainingData (*open)(const ExperimentConfig& config, const std::string& place, Dtype dtype);
 };
 
 /// All of them; the first one is what a file without data.name trains on.
@@ -33,13 +32,13 @@ TENON_API const std::vector<DataSet>& data_sets();
 const DataSet& data_set(std::string_view name);
 
 /// data.path where it is given, else the usual place.
-std::filesystem::path place_of(const ExperimentConfig& config, const DataSet& set);
+std::string place_of(const ExperimentConfig& config, const DataSet& set);
 
 // open_data.cpp
 /// Pictures that `read` reads, with the side, the targets and the limits that the file asks for.
-TrainingData open_pictures(const ExperimentConfig& config, const std::filesystem::path& place, Dtype dtype,
-                           data::ImageSet (*read)(const std::filesystem::path& place, data::Split split));
+TrainingData open_pictures(const ExperimentConfig& config, const std::string& place, Dtype dtype,
+                           data::ImageSet (*read)(const std::string& place, data::Split split));
 /// Windows of a text.
-TrainingData open_text(const ExperimentConfig& config, const std::filesystem::path& place);
+TrainingData open_text(const ExperimentConfig& config, const std::string& place);
 
 }  // namespace tenon::train

@@ -5,8 +5,8 @@
 
 namespace tenon::train {
 
-TrainingData open_pictures(const ExperimentConfig& config, const std::filesystem::path& place, Dtype dtype,
-                           data::ImageSet (*read)(const std::filesystem::path& place, data::Split split)) {
+TrainingData open_pictures(const ExperimentConfig& config, const std::string& place, Dtype dtype,
+                           data::ImageSet (*read)(const std::string& place, data::Split split)) {
   const Options& data = config.section("data");
   TrainingData result;
   ImageBatchOptions options{.image_size = config.section("model").integer("image_size"),
@@ -26,7 +26,7 @@ TrainingData open_pictures(const ExperimentConfig& config, const std::filesystem
   return result;
 }
 
-TrainingData open_text(const ExperimentConfig& config, const std::filesystem::path& place) {
+TrainingData open_text(const ExperimentConfig& config, const std::string& place) {
   const Options& data = config.section("data");
   const data::TextUnit unit = data.text("unit") == "byte" ? data::TextUnit::kByte : data::TextUnit::kCharacter;
   const data::TextCorpus corpus = data::read_text(place, unit);

@@ -72,4 +72,6 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   return functional::multi_head_attention_forward(query, key, value, given);
 }
 
+template class Cloneable<MultiheadAttentionImpl>;
+
 }  // namespace tenon::nn

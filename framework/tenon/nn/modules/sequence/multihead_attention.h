@@ -58,6 +58,6 @@ class TENON_EXPORT MultiheadAttentionImpl : public Cloneable<MultiheadAttentionI
  protected:
   FORWARD_HAS_DEFAULT_ARGS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)})
 };
-TENON_MODULE(MultiheadAttention);
+TENON_LIBRARY_MODULE(MultiheadAttention);
 
 }  // namespace tenon::nn

@@ -247,4 +247,8 @@ std::tuple<PackedSequence, std::tuple<Tensor, Tensor>> LSTMImpl::forward_with_pa
           {permuted(last_h, packed.unsorted_indices()), permuted(last_c, packed.unsorted_indices())}};
 }
 
+template class Cloneable<RNNImpl>;
+template class Cloneable<GRUImpl>;
+template class Cloneable<LSTMImpl>;
+
 }  // namespace tenon::nn

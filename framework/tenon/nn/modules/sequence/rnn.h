@@ -68,7 +68,7 @@ class TENON_EXPORT RNNImpl : public detail::SingleStateRNN<RNNImpl> {
   TENON_API explicit RNNImpl(const RNNOptions& options);
   RNNOptions options;
 };
-TENON_MODULE(RNN);
+TENON_LIBRARY_MODULE(RNN);
 
 class TENON_EXPORT GRUImpl : public detail::SingleStateRNN<GRUImpl> {
  public:
@@ -76,7 +76,7 @@ class TENON_EXPORT GRUImpl : public detail::SingleStateRNN<GRUImpl> {
   TENON_API explicit GRUImpl(const GRUOptions& options);
   GRUOptions options;
 };
-TENON_MODULE(GRU);
+TENON_LIBRARY_MODULE(GRU);
 
 class TENON_EXPORT LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
  public:
@@ -97,6 +97,6 @@ class TENON_EXPORT LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
   std::tuple<Tensor, Tensor> checked_state(const Tensor& input, const Tensor& batch_sizes, const Tensor& sorted_indices,
                                            const std::optional<std::tuple<Tensor, Tensor>>& given) const;
 };
-TENON_MODULE(LSTM);
+TENON_LIBRARY_MODULE(LSTM);
 
 }  // namespace tenon::nn

@@ -114,4 +114,8 @@ Tensor GRUCellImpl::forward(const Tensor& input, Tensor hx) {
   return gru_cell(input, hx, weight_ih, weight_hh, bias_ih, bias_hh);
 }
 
+template class Cloneable<RNNCellImpl>;
+template class Cloneable<LSTMCellImpl>;
+template class Cloneable<GRUCellImpl>;
+
 }  // namespace tenon::nn

@@ -51,7 +51,7 @@ class TENON_EXPORT RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
   TENON_API std::string get_nonlinearity_str() const override;
 };
-TENON_MODULE(RNNCell);
+TENON_LIBRARY_MODULE(RNNCell);
 
 /// The state is {h, c}.
 class TENON_EXPORT LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
@@ -68,7 +68,7 @@ class TENON_EXPORT LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
 };
-TENON_MODULE(LSTMCell);
+TENON_LIBRARY_MODULE(LSTMCell);
 
 class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
  public:
@@ -83,6 +83,6 @@ class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
 };
-TENON_MODULE(GRUCell);
+TENON_LIBRARY_MODULE(GRUCell);
 
 }  // namespace tenon::nn

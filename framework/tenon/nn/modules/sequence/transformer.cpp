@@ -82,4 +82,6 @@ Tensor TransformerImpl::generate_square_subsequent_mask(std::int64_t size) {
   return full({size, size}, -std::numeric_limits<float>::infinity()).triu(1);
 }
 
+template class Cloneable<TransformerImpl>;
+
 }  // namespace tenon::nn

@@ -49,6 +49,6 @@ class TENON_EXPORT TransformerImpl : public Cloneable<TransformerImpl> {
   FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                            {5, AnyValue(Tensor())}, {6, AnyValue(Tensor())}, {7, AnyValue(Tensor())})
 };
-TENON_MODULE(Transformer);
+TENON_LIBRARY_MODULE(Transformer);
 
 }  // namespace tenon::nn

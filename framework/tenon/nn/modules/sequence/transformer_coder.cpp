@@ -3,6 +3,13 @@
 
 namespace tenon::nn {
 
+TransformerEncoderOptions::TransformerEncoderOptions(const TransformerEncoderLayerOptions& encoder_layer_options,
+                                                     std::int64_t num_layers)
+    : encoder_layer_(encoder_layer_options), num_layers_(num_layers) {}
+TransformerDecoderOptions::TransformerDecoderOptions(const TransformerDecoderLayerOptions& decoder_layer_options,
+                                                     std::int64_t num_layers)
+    : decoder_layer_(decoder_layer_options), num_layers_(num_layers) {}
+
 namespace {
 
 template <class Layer>
@@ -67,5 +74,8 @@ Tensor TransformerDecoderImpl::forward(const Tensor& tgt, const Tensor& memory, 
   }
   return norm.is_empty() ? x : norm.forward<Tensor>(x);
 }
+
+template class Cloneable<TransformerEncoderImpl>;
+template class Cloneable<TransformerDecoderImpl>;
 
 }  // namespace tenon::nn

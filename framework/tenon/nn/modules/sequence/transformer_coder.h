@@ -11,8 +11,8 @@ namespace tenon::nn {
 struct TransformerEncoderOptions {
   TransformerEncoderOptions(TransformerEncoderLayer encoder_layer, std::int64_t num_layers)
       : encoder_layer_(std::move(encoder_layer)), num_layers_(num_layers) {}
-  TransformerEncoderOptions(const TransformerEncoderLayerOptions& encoder_layer_options, std::int64_t num_layers)
-      : encoder_layer_(encoder_layer_options), num_layers_(num_layers) {}
+  TENON_API TransformerEncoderOptions(const TransformerEncoderLayerOptions& encoder_layer_options,
+                                      std::int64_t num_layers);
   TENON_ARG(TransformerEncoderLayer, encoder_layer) = nullptr;  ///< the layer that is copied
   TENON_ARG(std::int64_t, num_layers);                          ///< how often it is copied
   /// Applied to the result of the last layer; none if empty.
@@ -22,8 +22,8 @@ struct TransformerEncoderOptions {
 struct TransformerDecoderOptions {
   TransformerDecoderOptions(TransformerDecoderLayer decoder_layer, std::int64_t num_layers)
       : decoder_layer_(std::move(decoder_layer)), num_layers_(num_layers) {}
-  TransformerDecoderOptions(const TransformerDecoderLayerOptions& decoder_layer_options, std::int64_t num_layers)
-      : decoder_layer_(decoder_layer_options), num_layers_(num_layers) {}
+  TENON_API TransformerDecoderOptions(const TransformerDecoderLayerOptions& decoder_layer_options,
+                                      std::int64_t num_layers);
   TENON_ARG(TransformerDecoderLayer, decoder_layer) = nullptr;  ///< the layer that is copied
   TENON_ARG(std::int64_t, num_layers);                          ///< how often it is copied
   TENON_ARG(AnyModule, norm);                                   ///< applied to the result, where it is not empty
@@ -47,7 +47,7 @@ class TENON_EXPORT TransformerEncoderImpl : public Cloneable<TransformerEncoderI
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 };
-TENON_MODULE(TransformerEncoder);
+TENON_LIBRARY_MODULE(TransformerEncoder);
 
 class TENON_EXPORT TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
  public:
@@ -70,6 +70,6 @@ class TENON_EXPORT TransformerDecoderImpl : public Cloneable<TransformerDecoderI
   FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                            {5, AnyValue(Tensor())})
 };
-TENON_MODULE(TransformerDecoder);
+TENON_LIBRARY_MODULE(TransformerDecoder);
 
 }  // namespace tenon::nn

@@ -94,4 +94,7 @@ Tensor TransformerDecoderLayerImpl::forward(Tensor tgt, const Tensor& memory, co
   return norm3(tgt + dropout3(linear2(dropout(activate(options.activation(), linear1(tgt))))));
 }
 
+template class Cloneable<TransformerEncoderLayerImpl>;
+template class Cloneable<TransformerDecoderLayerImpl>;
+
 }  // namespace tenon::nn

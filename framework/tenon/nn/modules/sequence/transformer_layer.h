@@ -59,7 +59,7 @@ class TENON_EXPORT TransformerEncoderLayerImpl : public Cloneable<TransformerEnc
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 };
-TENON_MODULE(TransformerEncoderLayer);
+TENON_LIBRARY_MODULE(TransformerEncoderLayer);
 
 /// Attends to its own sequence, then to the encoder's output.
 class TENON_EXPORT TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
@@ -93,6 +93,6 @@ class TENON_EXPORT TransformerDecoderLayerImpl : public Cloneable<TransformerDec
   FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                            {5, AnyValue(Tensor())})
 };
-TENON_MODULE(TransformerDecoderLayer);
+TENON_LIBRARY_MODULE(TransformerDecoderLayer);
 
 }  // namespace tenon::nn
