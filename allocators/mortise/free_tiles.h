@@ -86,8 +86,12 @@ class FreeTiles {
   /// `visit` must not change the index.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::size_t index = first_from(0); index != kNone; index = first_from(index + 1))
+    std::size_t ahead = first_from(0);  // most lists are short: what is waited for is their first tile
+    for (int lists = 0; lists < kListsAhead && ahead != kNone; ++lists) ahead = prefetch_list(ahead);
+    for (std::size_t index = first_from(0); index != kNone; index = first_from(index + 1)) {
+      if (ahead != kNone) ahead = prefetch_list(ahead);
       for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next) visit(tile);
+    }
   }
 
   /// Some tile; null where there is none.
@@ -103,13 +107,19 @@ class FreeTiles {
   static constexpr std::size_t kNone = kLists - 1;
   static constexpr std::size_t kWords = kLists / 64;
   static constexpr std::uint64_t kLastBit = std::uint64_t{1} << 63;
-  static constexpr int kTries = 4;
+  static constexpr int kTries = 4, kListsAhead = 16;
   static_assert(kWords == 64);
 
   static std::size_t list_of(std::size_t bytes) {
     const std::size_t units = bytes / kGrain;
     const auto power = static_cast<std::size_t>(std::bit_width(units | kPerPower)) - 8;  // up to 255 units: 0
     return power * kPerPower + (units >> power);
+  }
+
+  /// Returns the next list that holds something.
+  std::size_t prefetch_list(std::size_t index) const {
+    __builtin_prefetch(lists_[index]);
+    return first_from(index + 1);
   }
 
   Tile* fittest(Tile* tile, std::size_t bytes) const {

@@ -2,6 +2,7 @@
 #include "joint.h"
 
 #include "free_tiles.h"
+#include "pages.h"
 
 #include <tenon/core/units.h>
 
@@ -63,16 +64,19 @@ class Planner {
  public:
   Planner(const std::vector<Tile*>& free, std::size_t bytes, std::size_t page_bytes)
       : bytes_(bytes), page_bytes_(page_bytes), heads_of_size_(page_bytes), tails_of_size_(page_bytes) {
+    sources_.reserve(free.size());
+    const Pages pages(page_bytes);
     for (Tile* tile : free) {
-      const std::uintptr_t begin = align_up(tile->address, page_bytes);
-      const std::uintptr_t end = tile->end() / page_bytes * page_bytes;
+      const std::uintptr_t begin = pages.ceil(tile->address), end = pages.floor(tile->end());
       if (begin <= end) sources_.push_back({tile, begin, end});
     }
+    std::size_t page_bytes_free = 0;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (sources_[i].head_bytes() != 0) heads_of_size_.add(sources_[i].head_bytes(), i);
       if (sources_[i].tail_bytes() != 0) tails_of_size_.add(sources_[i].tail_bytes(), i);
-      free_pages_ += pages_of(sources_[i]);
+      page_bytes_free += sources_[i].pages_end - sources_[i].pages_begin;
     }
+    free_pages_ = page_bytes_free / page_bytes;
   }
 
   Joint plan(bool shares_ends) {
@@ -89,8 +93,6 @@ class Planner {
   }
 
  private:
-  std::size_t pages_of(const Source& source) const { return (source.pages_end - source.pages_begin) / page_bytes_; }
-
   void consider(Ends& best, std::size_t head, std::size_t head_bytes, std::size_t tail, std::size_t tail_bytes) const {
     std::size_t left_over = 0;
     if (head != kNone) left_over += sources_[head].head_bytes() - head_bytes;

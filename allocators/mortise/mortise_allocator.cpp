@@ -44,8 +44,8 @@ OptionSchema MortiseAllocator::options() {
                           "the device is asked for at least this part of what is reserved, a 128th say; 0 = for no "
                           "more than what is missing")
           .range(0, 1'000'000),
-      OptionSpec::integer("slack_fraction", 48,
-                          "so much of what lived at most may lie idle before free pieces are joined, a 48th say; "
+      OptionSpec::integer("slack_fraction", 32,
+                          "so much of what lived at most may lie idle before free pieces are joined, a 32nd say; "
                           "0 = nothing")
           .range(0, 1'000'000),
       OptionSpec::boolean("join", true, "put blocks together out of pieces of free memory"),
@@ -86,8 +86,9 @@ MortiseAllocator::MortiseAllocator(const AllocatorContext& context)
       keeps_quick_(context.options.boolean("quick")),
       // Places are remembered by their range, which goes with its memory where there is no virtual memory.
       follows_rhythm_(context.options.boolean("rhythm") && source_.traits().virtual_memory),
-      caches_(
-          [this](StreamRef stream, std::size_t lane) { return std::make_unique<StreamCache>(stream, lane, tiles_); }),
+      caches_([this](StreamRef stream, std::size_t lane) {
+        return std::make_unique<StreamCache>(stream, lane, tiles_, home_.page_bytes());
+      }),
       home_(source_),
       joined_(source_, home_),
       awaited_(source_) {

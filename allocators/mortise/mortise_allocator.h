@@ -114,10 +114,10 @@ class MortiseAllocator final : public Allocator {
   Tile* from_plenty(StreamCache& cache, std::size_t bytes);
   Tile* from_cached(StreamCache& cache, std::size_t bytes, const OtherStreams& others);
   Tile* from_other_threads(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes, OtherStreams& others);
+  Tile* from_fragments(StreamCache& cache, std::size_t bytes);
   Tile* from_other_region(StreamCache& cache, std::size_t bytes);
   Tile* from_pages(StreamCache& cache, std::size_t bytes, std::size_t allowed_bytes, OtherStreams& others);
   Tile* from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages, OtherStreams& others);
-  bool may_grow_instead(std::size_t pages) const;
   std::size_t allowed_bytes(std::size_t bytes);
   std::size_t many_tiles() const;
   std::size_t spare_pages(Region region, std::size_t pages) const;
@@ -144,6 +144,7 @@ class MortiseAllocator final : public Allocator {
   std::size_t limit_ = 0;            ///< the host's, 0 for none
   std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
   std::size_t tiles_seen_ = 0;       ///< by plans of joints
+  std::size_t fragments_ = 0;        ///< that small blocks were put into since small ones got pages
   bool has_threads_ = false;         ///< streams of several were there at once
   std::int64_t retries_ = 0;
   std::int64_t synchronizations_ = 0;

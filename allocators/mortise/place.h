@@ -15,6 +15,7 @@ class Place {
   bool is_joined() const { return (value_ & 1) != 0; }  // addresses are multiples of kGrain
   std::uintptr_t address() const { return value_; }
   std::uint64_t serial() const { return value_ >> 1; }
+  bool operator==(const Place&) const = default;
   bool is_at(std::uintptr_t address) const { return value_ == address; }
 
  private:

@@ -25,6 +25,7 @@ class QuickTiles {
     if (tile == nullptr) return nullptr;
     tops_[size] = tile->next;
     --counts_[size];
+    ++popped_;
     bytes_.subtract(bytes);
     return tile;
   }
@@ -32,7 +33,7 @@ class QuickTiles {
   /// cache.
   bool push(Tile* tile, std::size_t bytes) noexcept {
     const std::size_t size = bytes / kGrain;
-    if (counts_[size] == kDepth) return false;
+    if (counts_[size] >= depth_) return passed();
     tile->state = TileState::kQuick;
     tile->next = tops_[size];
     tops_[size] = tile;
@@ -50,11 +51,27 @@ class QuickTiles {
     return nullptr;
   }
   std::size_t bytes() const { return bytes_.get(); }
+  /// pop_any() has taken `count`, all that were there. Where far fewer have served a request since the last time, as
+  /// where no size comes again, none is kept for a while: what waits is merged later, and costs more then.
+  void were_taken(std::size_t count) noexcept {
+    const std::size_t served = popped_ - count;
+    popped_ = 0;
+    if (count < kEnoughToJudge || served >= count / 2) return;
+    depth_ = 0;
+    pause_ = kPause;
+  }
 
  private:
   static constexpr std::uint8_t kDepth = 16;
+  static constexpr std::size_t kEnoughToJudge = 64;
+  static constexpr std::uint32_t kPause = 8192;
   static constexpr std::size_t kSizes = kLargest / kGrain + 1;
 
+  /// False: it is not kept.
+  bool passed() noexcept {
+    if (depth_ == 0 && --pause_ == 0) depth_ = kDepth;
+    return false;
+  }
   bool are_eight_empty(std::size_t first) const noexcept {
     std::uint64_t counts = 0;
     std::memcpy(&counts, &counts_[first], sizeof counts);
@@ -64,7 +81,10 @@ class QuickTiles {
   std::array<Tile*, kSizes> tops_{};               ///< by size; null where there is none
   std::array<std::uint8_t, kSizes + 7> counts_{};  ///< the last ones of no size: eight are looked at together
   SharedBytes bytes_;
-  std::size_t next_ = 0;  ///< where pop_any goes on
+  std::size_t popped_ = 0;       ///< since all were taken
+  std::uint8_t depth_ = kDepth;  ///< of each stack; 0 in a pause
+  std::uint32_t pause_ = 0;      ///< so many more are not kept
+  std::size_t next_ = 0;         ///< where pop_any goes on
 };
 
 }  // namespace tenon::mortise

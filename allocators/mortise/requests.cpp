@@ -56,6 +56,7 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
   Rhythm* const rhythm = rhythm_of(cache, purpose);
   const Rhythm::Key key = Rhythm::key_of(cache.stream, bytes);
   const bool held_fits = cache.held != nullptr && cache.held_bytes.get() == bytes;
+  if (held_fits && rhythm != nullptr && rhythm->goes_on(key, Place::at(cache.held->address))) return cache.take_held();
   if (!held_fits) cache.free[kLarge].prefetch(bytes);
   const Place* expected = rhythm != nullptr ? rhythm->expect(key) : nullptr;
   Tile* tile = nullptr;

@@ -11,10 +11,9 @@ namespace tenon::mortise {
 
 namespace {
 
-/// May lie idle, and is taken beyond what is missing, of any size of memory.
-constexpr std::size_t kSlackBytes = 5 * MiB, kSpareBytes = 5 * MiB;
-/// Instead of the first, where more than so many pieces would have to be mapped.
-constexpr std::size_t kSlackForFewCalls = 7 * MiB, kFewPieces = 2;
+/// May lie idle, and is taken beyond what is missing, of any size of memory. With less slack a small program makes more
+/// calls for joints in its first step than PyTorch makes for its segments.
+constexpr std::size_t kSlackBytes = 15 * MiB / 2, kSpareBytes = 5 * MiB;
 /// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
 /// calls. Of any program that is at most a 20th and 8 MiB.
 constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
@@ -23,6 +22,8 @@ constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
 constexpr std::size_t kManyTiles = 1 << 20;
 /// The same where threads have streams of their own: all of them wait for whoever joins.
 constexpr std::size_t kManyTilesOfThreads = 1 << 16;
+/// Small blocks that lie between large ones before small ones get another page: looking for such places takes time.
+constexpr std::size_t kManyFragments = 64;
 /// Ranges that are kept mapped for blocks to come.
 constexpr std::size_t kMostWaiting = 4096;
 
@@ -73,9 +74,12 @@ Tile* MortiseAllocator::from_plenty(StreamCache& cache, std::size_t bytes) {
 
 /// Without the device.
 Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes, const OtherStreams& others) {
-  cache.flush_quick();
-  for (StreamCache* other : others.locked()) other->flush_quick();
   const Region region = region_of(bytes);
+  const auto flush = [&](StreamCache& flushed) {  // small tiles serve small requests
+    region == kSmall ? flushed.flush_quick() : flushed.flush_held();
+  };
+  flush(cache);
+  for (StreamCache* other : others.locked()) flush(*other);
   if (!others.locked().empty()) {
     if (Tile* tile = from_idle(cache, region, bytes, others)) return tile;
     adopt_idle(cache, others);
@@ -83,8 +87,17 @@ Tile* MortiseAllocator::from_cached(StreamCache& cache, std::size_t bytes, const
   if (Tile* tile = cache.take(region, bytes)) return tile;
   if (Tile* tile = cache.take_any(region, bytes)) return tile;
   if (Tile* tile = joined_.take_waiting(cache, bytes)) return tile;
-  // A page is not taken for a small block as long as it fits between two large ones.
-  return region == kSmall ? cache.take_fragment(kLarge, bytes, home_.page_bytes()) : nullptr;
+  return region == kSmall ? from_fragments(cache, bytes) : nullptr;
+}
+
+/// A page is not taken for a small block as long as it fits between two large ones, unless many did.
+Tile* MortiseAllocator::from_fragments(StreamCache& cache, std::size_t bytes) {
+  if (fragments_ == kManyFragments) {
+    fragments_ = 0;
+    return nullptr;
+  }
+  ++fragments_;
+  return cache.take_fragment(kLarge, bytes);
 }
 
 /// What streams of other threads cache, where the device would have to give more than is allowed: one tile, else all
@@ -131,9 +144,14 @@ Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::s
 /// From free pieces and fewer new pages than `most_pages`. Null where that cannot be.
 Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages,
                                     OtherStreams& others) {
-  const std::vector<Tile*> free = free_tiles(cache);
+  std::vector<Tile*> free = free_tiles(cache);
   tiles_seen_ += free.size();
   Joint joint = plan_joint(free, bytes, home_.page_bytes(), shares_ends_);
+  if (joint.missing_pages != 0 && cache.quick.bytes() != 0) {
+    cache.flush_quick();
+    free = free_tiles(cache);
+    joint = plan_joint(free, bytes, home_.page_bytes(), shares_ends_);
+  }
   if (joint.missing_pages >= most_pages) return nullptr;
   if (joint.missing_pages != 0) {
     const Home::Growth growth = home_.growth_by(kLarge, joint.missing_pages);
@@ -142,7 +160,6 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
   }
   if (Tile* tile = cache.take_any(kLarge, bytes)) return tile;
   if (joint.pieces.empty()) return nullptr;
-  if (joint.pieces.size() > kFewPieces && joint.missing_pages == 0 && may_grow_instead(most_pages)) return nullptr;
   if (joined_.waiting() >= kMostWaiting) {
     others.lock_all();
     synchronize();  // nothing is unmapped that a stream may still use
@@ -151,20 +168,13 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
   return joined_.make(cache, bytes, std::move(joint.pieces));
 }
 
-/// Two calls for new pages are better than one for each of many pieces, where that costs a small program little.
-bool MortiseAllocator::may_grow_instead(std::size_t pages) const {
-  if (slack_fraction_ == 0 || limit_ != 0 || soft_limit_ != 0) return false;
-  return home_.reserved_bytes() + pages * home_.page_bytes() <=
-         peak_live_bytes_ + peak_live_bytes_ / slack_fraction_ + kSlackForFewCalls;
-}
-
 /// What may be reserved before pieces are joined: the most that ever lived, a part of it, and a little. A program that
 /// never repeats itself needs joints again and again: it may have more and more, up to half as much again.
 std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
   peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
-  std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_;
+  std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_ + kSlackBytes;
   if (tiles_seen_ > many_tiles()) more += std::min<std::size_t>(4, tiles_seen_ / many_tiles()) * (peak_live_bytes_ / 8);
-  const std::size_t allowed = peak_live_bytes_ + more + kSlackBytes;
+  const std::size_t allowed = peak_live_bytes_ + more;
   return std::min({allowed, limit_ != 0 ? limit_ : allowed, soft_limit_ != 0 ? soft_limit_ : allowed});
 }
 

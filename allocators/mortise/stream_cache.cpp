@@ -9,7 +9,7 @@ namespace tenon::mortise {
 
 namespace {
 
-/// A block shorter than this is put at the end of a longer tile: those that stay do not stand between long ones then.
+/// Long enough to lie where large tiles begin.
 constexpr std::size_t kMedium = 1 * MiB;
 constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
 
@@ -38,6 +38,16 @@ constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
   records.give(tile);
 }
 
+/// Whether the block should be the tile's last bytes. A short one, so that those that stay do not stand between long
+/// ones; a long one where what is left before it touches a page's beginning or end, and what would be left behind it
+/// does not: no joint could use that.
+bool StreamCache::lies_better_at_end(const Tile& tile, std::size_t bytes) const {
+  if (bytes < kMedium) return true;
+  if (tile.bytes - bytes >= pages_.bytes()) return false;
+  return pages_.are_within_one(tile.address + bytes, tile.end()) &&
+         !pages_.are_within_one(tile.address, tile.end() - bytes);
+}
+
 void StreamCache::give_back(Tile* tile) noexcept {
   free_bytes.add(tile->bytes);
   if (Tile* left = tile->left; left != nullptr && left->state == TileState::kFree && left->end() == tile->address) {
@@ -61,7 +71,7 @@ Tile* StreamCache::take(Region region, std::size_t bytes) {
   free_bytes.subtract(bytes);
   leave(tile);
   if (tile->bytes > bytes) {
-    if (region == kLarge && bytes < kMedium) {
+    if (region == kLarge && lies_better_at_end(*tile, bytes)) {
       Tile* part = cut(tile, tile->bytes - bytes);
       enter(tile);
       return part;
@@ -76,11 +86,9 @@ Tile* StreamCache::take_any(Region region, std::size_t bytes) {
   return tile != nullptr ? take_part(tile, tile->address, bytes) : nullptr;
 }
 
-Tile* StreamCache::take_fragment(Region region, std::size_t bytes, std::size_t page_bytes) {
-  const auto holds_no_page = [&](const Tile& tile) {
-    return align_up(tile.address, page_bytes) + page_bytes > tile.end();
-  };
-  Tile* tile = free[region].shortest(bytes, 2 * page_bytes, holds_no_page);
+Tile* StreamCache::take_fragment(Region region, std::size_t bytes) {
+  const auto holds_no_page = [&](const Tile& tile) { return pages_.ceil(tile.address) + pages_.bytes() > tile.end(); };
+  Tile* tile = free[region].shortest(bytes, 2 * pages_.bytes(), holds_no_page);
   return tile != nullptr ? take_part(tile, tile->address, bytes) : nullptr;
 }
 
@@ -98,8 +106,10 @@ Tile* StreamCache::take_part(Tile* tile, std::uintptr_t address, std::size_t byt
 }
 
 void StreamCache::flush_quick() noexcept {
-  while (Tile* tile = quick.pop_any()) give_back(tile);
-  if (Tile* tile = take_held()) give_back(tile);
+  std::size_t count = 0;
+  for (; Tile* tile = quick.pop_any(); ++count) give_back(tile);
+  quick.were_taken(count);
+  flush_held();
 }
 
 Tile* StreamCache::containing(std::uintptr_t address) noexcept {

@@ -4,6 +4,7 @@
 
 #include "chain.h"
 #include "free_tiles.h"
+#include "pages.h"
 #include "place.h"
 #include "quick_tiles.h"
 #include "shared_bytes.h"
@@ -21,7 +22,8 @@
 namespace tenon::mortise {
 
 struct StreamCache final : tiled::HeapBase {
-  StreamCache(StreamRef stream, std::size_t lane, TilePool& pool) : HeapBase(stream, lane), records(pool) {}
+  StreamCache(StreamRef stream, std::size_t lane, TilePool& pool, std::size_t page_bytes)
+      : HeapBase(stream, lane), records(pool), pages_(page_bytes) {}
 
   QuickTiles quick;
   Tile* held = nullptr;    ///< the large tile that was given back last, as it is
@@ -56,13 +58,16 @@ struct StreamCache final : tiled::HeapBase {
   /// The same, after a look at every tile.
   Tile* take_any(Region region, std::size_t bytes);
   /// The same of tiles that hold no whole page.
-  Tile* take_fragment(Region region, std::size_t bytes, std::size_t page_bytes);
+  Tile* take_fragment(Region region, std::size_t bytes);
   /// Takes just this part of a free tile.
   Tile* take_part(Tile* tile, std::uintptr_t address, std::size_t bytes);
   /// Into the index, merged with its free neighbours.
   void give_back(Tile* tile) noexcept;
-  /// What waits as it is goes into the index.
+  /// What waits as it is goes into the index: all, or the large one alone.
   void flush_quick() noexcept;
+  void flush_held() noexcept {
+    if (Tile* tile = take_held()) give_back(tile);
+  }
 
   Tile* take_held() noexcept {
     held_bytes.set(0);
@@ -90,10 +95,12 @@ struct StreamCache final : tiled::HeapBase {
   static constexpr int kLong = 32;
 
   Tile* cut(Tile* tile, std::size_t bytes);
+  bool lies_better_at_end(const Tile& tile, std::size_t bytes) const;
   void enter(Tile* tile) noexcept { free[tile->region].insert(tile); }
   void leave(Tile* tile) noexcept { free[tile->region].erase(tile); }
   void unlink(Tile* tile) noexcept;
 
+  const Pages pages_;
   std::atomic<const void*> user_{nullptr};  ///< the thread that used it last
   std::size_t seen_bytes_ = 0;
   int unchanged_ = 0;

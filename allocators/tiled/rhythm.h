@@ -42,6 +42,13 @@ class Rhythm {
     distances_.reserve(kLength);
   }
 
+  /// Whether the last three requests that were noted had that key, and the last one this place: another one like them
+  /// teaches nothing.
+  bool goes_on(Key key, Place place) const noexcept {
+    const bool is_alike = recent_[0] == key && recent_[1] == key && recent_[2] == key;
+    return is_alike && count_ >= 3 && log_[(count_ - 1) & kMask] == place;
+  }
+
   /// Where the request would be served as before; null where nothing like it has been seen, or too little of it agreed.
   const Place* expect(Key key) noexcept {
     if (pause_ != 0) {
