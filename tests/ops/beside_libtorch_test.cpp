@@ -4,6 +4,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/functional/pooling.h>
+#include <tenon/nn/functional/vision.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/tensor/literal.h>
 
@@ -320,6 +321,31 @@ TEST(BesideLibtorch, ATensorWithoutDimensionsCountsInASimilarity) {
 TEST(BesideLibtorch, APowerThatIsNoNumberIsRefused) { EXPECT_THROW(ones({2, 2}).renorm(NAN, 0, 1), Error); }
 
 TEST(BesideLibtorch, TruthLiesBetweenTruths) { EXPECT_TRUE(linspace(0.5, 1, 1, TensorOptions(kBool))[0].item<bool>()); }
+
+TEST(BesideLibtorch, AnInfiniteInputLeavesTheSlopesOfOthersAlone) {
+  const Tensor slope = leaf({0.25}), x = tensor({kInf, -2.0}, TensorOptions(kFloat64));
+  expect_tensor(slope_of(prelu(x, slope), slope), {1}, kFloat64, {-2});
+}
+
+TEST(BesideLibtorch, ASequenceWithoutStepsHasNoEnds) {
+  EXPECT_EQ(linspace(0.5, 1e30, 0, TensorOptions(kInt16)).numel(), 0);
+}
+
+TEST(BesideLibtorch, BytesUnderACurveAreAddedUpAsWiderIntegers) {
+  expect_tensor(trapezoid(tensor({200, 200, 200}).to(kUInt8), 1), {}, kFloat32, {600 - 0.5 * (400 % 256)});
+}
+
+TEST(BesideLibtorch, AnOuterProductLiesAsWhatItIsAddedTo) {
+  EXPECT_EQ(addr(ones({3, 2}).t(), ones({2}), ones({3}), 0, 1).stride(0), 1);
+}
+
+TEST(BesideLibtorch, ChannelsLastSurvivesGroupNormAndInterpolation) {
+  const Tensor x = arange(2 * 4 * 3 * 3, kFloat32).reshape({2, 4, 3, 3}).contiguous(MemoryFormat::ChannelsLast);
+  EXPECT_EQ(group_norm(x, 2).suggest_memory_format(), MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(group_norm(x, 2).equal(group_norm(x.contiguous(), 2)));
+  const auto wider = nn::functional::InterpolateFuncOptions().size(std::vector<std::int64_t>{3, 6}).mode(kNearest);
+  EXPECT_EQ(nn::functional::interpolate(x, wider).suggest_memory_format(), MemoryFormat::ChannelsLast);
+}
 
 }  // namespace
 }  // namespace tenon::test

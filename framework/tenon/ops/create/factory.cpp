@@ -196,6 +196,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, cons
   Tensor result = make({steps}, options);
   // Of integers the ends are cut off first, as PyTorch does.
   const bool is_whole = !is_floating_point(result.scalar_type());
+  if (steps == 0) return with_grad(std::move(result), options);
   const auto bound = [&](const Scalar& given) {
     if (result.scalar_type() == kBool) return Scalar(given.toBool());
     return is_whole ? Scalar(given.toLong()) : given;

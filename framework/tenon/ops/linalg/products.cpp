@@ -5,6 +5,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
@@ -78,7 +79,7 @@ Tensor Tensor::addr(const Tensor& a, const Tensor& b, const Scalar& beta, const 
   Tensor result;
   {
     NoGradGuard no_grad;
-    result = outer_sum(x, column.unsqueeze(1), row.unsqueeze(0), beta, alpha);
+    result = laid_out_after(x, x, outer_sum(x, column.unsqueeze(1), row.unsqueeze(0), beta, alpha));
   }
   recording.output(result);
   return result;

@@ -36,7 +36,9 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   } else if (weight.dim() > self.dim()) {
     slopes = weight.view({});  // a number: the result has self's sizes
   }
-  return where(self.gt(0), self, self.mul(slopes));
+  // What is positive takes no part in the slope's gradient, infinite or not.
+  const Tensor is_positive = self.gt(0);
+  return where(is_positive, self, self.masked_fill(is_positive, 0).mul(slopes));
 }
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
   const Tensor x = self.contiguous();
