@@ -1,6 +1,7 @@
 // The memory API over PyTorch's policy: its worked history, its worked snapshot, its well-known figures, its pools.
 #include <tenon/core/error.h>
 #include <tenon/device/memory_api.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/sources/address_only_source.h>
 
 #include <caching/caching_allocator.h>

@@ -1,6 +1,7 @@
 // The user's memory functions, on a device of 100 MiB.
 #include <tenon/core/error.h>
 #include <tenon/device/memory_api.h>
+#include <tenon/memory/history/history.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
