@@ -22,7 +22,7 @@ struct ImageSet {
 enum class Split { kTrain, kTest };
 
 /// Where Debian's package dataset-fashion-mnist puts its files.
-inline constexpr std::string_view kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
+inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
 
 /// Throws what read_mnist does where the folder or one of its files is missing; reads none of them.
 TENON_API void check_mnist(const std::string& folder, Split split);

@@ -27,7 +27,7 @@ struct TextCorpus {
 };
 
 /// The licences that every Debian has (package base-files): 300 kB of English prose.
-inline constexpr std::string_view kTextFolder = "/usr/share/common-licenses";
+inline constexpr const char* kTextFolder = "/usr/share/common-licenses";
 
 /// Throws what read_text does where there is nothing to read; reads nothing.
 TENON_API void check_text(const std::string& path);
