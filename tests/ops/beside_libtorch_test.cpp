@@ -347,5 +347,13 @@ TEST(BesideLibtorch, ChannelsLastSurvivesGroupNormAndInterpolation) {
   EXPECT_EQ(nn::functional::interpolate(x, wider).suggest_memory_format(), MemoryFormat::ChannelsLast);
 }
 
+TEST(BesideLibtorch, AWeightOfAnotherDtypeLeavesThatOfTheInput) {
+  EXPECT_EQ(rms_norm(ones({3}, kFloat16), {3}, ones({3}, kFloat64)).scalar_type(), kFloat16);
+}
+
+TEST(BesideLibtorch, ALossLiesWhereItsInputDoes) {
+  EXPECT_TRUE(huber_loss(ones({1, 3}).expand({2, 3}), ones({3, 2}).t(), 0).is_contiguous());
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -6,6 +6,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/loss_reduction.h>
 #include <tenon/ops/support/support.h>
 
@@ -242,7 +243,9 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t re
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double delta) {
   if (!(delta > 0)) throw Error("huber_loss does not support non-positive values for delta.");
   const Tensor z = distance(input, target).abs();
-  return reduced("huber_loss", where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta), reduction);
+  const Tensor loss = where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta);
+  // Each loss lies where its input does, whatever the layout of the targets.
+  return reduced("huber_loss", loss.sizes() == input.sizes() ? laid_out_after(input, input, loss) : loss, reduction);
 }
 
 namespace {
