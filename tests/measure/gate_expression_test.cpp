@@ -15,9 +15,10 @@ using testing::IsEmpty;
 /// One case; the subjects' figures are exact, or intervals of +-1 %. A figure of 0 cannot be judged.
 class Figures final : public GateFigures {
  public:
-  Figures(std::vector<double> values, bool exact) : values_(std::move(values)), exact_(exact) {}
-  std::size_t cases() const override { return 1; }
-  std::string case_name(std::size_t) const override { return "case"; }
+  Figures(std::vector<double> values, bool exact, std::size_t cases = 1)
+      : values_(std::move(values)), exact_(exact), cases_(cases) {}
+  std::size_t cases() const override { return cases_; }
+  std::string case_name(std::size_t which) const override { return which == 0 ? "case" : "another"; }
   std::string subject_name(std::size_t subject) const override { return names().subjects[subject]; }
   std::size_t subjects() const override { return values_.size(); }
   std::string why_unjudged(const GateQuestion& question) const override {
@@ -37,6 +38,7 @@ class Figures final : public GateFigures {
  private:
   std::vector<double> values_;
   bool exact_;
+  std::size_t cases_;
 };
 
 std::vector<std::string> judge(const std::string& text, std::vector<double> values, bool exact = true) {
@@ -78,6 +80,8 @@ TEST(GateExpression, HoldsTheOthersAgainstTheFirst) {
   EXPECT_THAT(judge("ns_per_pair > +5%", {100, 106}), testing::SizeIs(1));
   EXPECT_THAT(judge("peak_reserved_bytes > +1KiB", {1000, 2025}), testing::SizeIs(1));
   EXPECT_THAT(judge("peak_reserved_bytes > +1KiB", {1000, 2024}), IsEmpty());
+  EXPECT_THAT(judge("peak_reserved_bytes < -5", {100, 90}), testing::SizeIs(1));
+  EXPECT_THAT(judge("peak_reserved_bytes < -5", {100, 96}), IsEmpty());
 }
 
 TEST(GateExpression, HoldsFiguresAgainstValuesWithUnits) {
@@ -85,6 +89,21 @@ TEST(GateExpression, HoldsFiguresAgainstValuesWithUnits) {
   EXPECT_THAT(judge("ns_per_pair > 1us", {40, 60}), IsEmpty());
   EXPECT_THAT(judge("a.peak_reserved_bytes > 1KiB", {2048, 2048}), testing::SizeIs(1)) << "of one subject";
   EXPECT_THAT(judge("peak_reserved_bytes == 2048", {2048, 2047}), testing::SizeIs(1));
+}
+
+TEST(GateExpression, IsAskedOfEveryCaseAndSaysWhichOneTrippedIt) {
+  const GateExpression gate = parse_gate_expression("ns_per_pair > +5%", Figures::names());
+  EXPECT_THAT(
+      tripped(gate, Figures({100, 150}, true, 2)),
+      ElementsAre("case, ./new.so: ns_per_pair is 1.5 times that of old.so:fit=best: tripped 'ns_per_pair > +5%'",
+                  "another, ./new.so: ns_per_pair is 1.5 times that of old.so:fit=best: tripped 'ns_per_pair > +5%'"));
+}
+
+TEST(GateExpression, WhatMustDifferTripsWhereItDoesSoForCertain) {
+  EXPECT_THAT(judge("a.peak_reserved_bytes != 2048", {2048, 1}), IsEmpty());
+  EXPECT_THAT(judge("a.peak_reserved_bytes != 2048", {2049, 1}), testing::SizeIs(1));
+  EXPECT_THAT(judge("a.peak_reserved_bytes != 2048", {2040, 1}, false), IsEmpty()) << "within what may be noise";
+  EXPECT_THAT(judge("a.peak_reserved_bytes != 2048", {1000, 1}, false), testing::SizeIs(1));
 }
 
 TEST(GateExpression, IsNotTrippedByWhatMayBeNoise) {

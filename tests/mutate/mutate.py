@@ -175,7 +175,6 @@ def main():
         raise SystemExit("mutate: clang's library for Python is missing: apt-get install python3-clang-14, and use /usr/bin/python3")
     work = root / "build" / "mutate"
     work.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tree = built_tree.BuiltTree(root, work)
     if not options.list:  # which only reads
         lock = open(work / "lock", "w")
@@ -196,6 +195,9 @@ def main():
         for m in mutants:
             print(f"{m.number:>4} {m.file}:{m.line}: {m.change}\n       {m.code}")
         return
+    # From here on there is something to put back. Not before: the readers of plan.draw() would inherit it, who are ended by
+    # this signal, and one that is about to take its next file then waits for its own lock without end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     asked = asked_cases(tree, mutants, options)
     linked, refused = compiled(root, tree, mutants, asked, options.jobs, folder)
     try:

@@ -20,12 +20,12 @@ import schema
 import trials
 
 
-def planted_in(code):
+def planted_in(code, *arguments):
     """The places of a source, as (change, the source with it)."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sample.cpp"
         file.write_text(code)
-        unit = cindex.Index.create().parse(str(file), ["-std=c++20", "-w"], options=places.READ_WITH)
+        unit = cindex.Index.create().parse(str(file), ["-std=c++20", "-w", *arguments], options=places.READ_WITH)
         assert not plan.errors(unit), plan.errors(unit)
         found, hidden = places.find(unit, code.encode())
         return found, hidden
@@ -54,6 +54,10 @@ class PlacesTest(unittest.TestCase):
 
     def test_a_declared_condition_is_left_alone(self):
         self.assertNotIn("if (true)", changes("int f(int x) { if (int y = x) { return y; } return {}; }"))
+
+    def test_a_namespace_that_the_command_line_names_is_entered(self):
+        code = "namespace n::LEVEL { int f(int a, int b) { return a * b; } }"
+        self.assertEqual([p.change for p in planted_in(code, "-DLEVEL=sse2")[0]], ["* -> /"])
 
     def test_each_side_of_an_and_stands_alone(self):
         self.assertEqual(mutated("bool f(bool a, bool b) { return a && b; }", "left of && alone"), "bool f(bool a, bool b) { return a; }")

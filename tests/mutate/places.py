@@ -80,10 +80,11 @@ class Finder:
         self.found.setdefault(Place(start, end, change, text, form))
 
     def visit(self, cursor, inside):
-        if not inside and not from_main_file(cursor.location):
-            return  # of a file that is included in the middle of this one
         kind = kind_of(cursor)
         start, end = cursor.extent.start, cursor.extent.end
+        # A namespace may have a name that the compiler's command line gives, which is where it then is.
+        if not inside and not from_main_file(start if kind == Kind.NAMESPACE else cursor.location):
+            return  # of a file that is included in the middle of this one
         if kind in CLOSED:
             if inside and kind == Kind.DECL_REF_EXPR and not self.in_macro(start.offset):
                 self.constant(cursor, start.offset, end.offset)

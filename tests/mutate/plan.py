@@ -143,7 +143,8 @@ def read_by_clang(wish: Wish, source: bytes):
     """(its places, how many a macro hides, a function that says whether some of them compile at once)"""
     from clang import cindex
     path = f"{wish.root}/{wish.target.file}"
-    words, read_with = ["-x", "c++", *wish.arguments, "-w", "-include", str(HERE / "switch.h")], places.READ_WITH
+    words = ["-x", "c++", *wish.arguments, "-w", "-include", str(HERE / "switch.h"), "-include", str(HERE / "source_location.h")]
+    read_with = places.READ_WITH
     if wish.target.file in READ_BEHIND:
         words += ["-include", READ_BEHIND[wish.target.file]]
         read_with = places.READ_ONCE  # it is in there, too

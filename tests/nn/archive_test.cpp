@@ -1,5 +1,6 @@
 // Archives: what is written comes back to the bit; a file that is cut, changed or hostile is refused.
 #include "../support/message_of.h"
+#include "../support/scratch_folder.h"
 
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/modules/linear.h>
@@ -10,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -61,6 +64,40 @@ TEST(Safetensors, EveryTruncationIsRefused) {
   }
 }
 
+TEST(Safetensors, DataAreAlignedToEightBytesByNoMoreSpacesThanThatTakes) {
+  for (std::size_t length = 1; length <= 16; ++length) {
+    nn::TensorFile file;
+    file.tensors.insert(std::string(length, 'n'), tenon::ones({2}));
+    const std::string bytes = bytes_of(file);
+    const auto header = static_cast<std::size_t>(static_cast<unsigned char>(bytes[0]));
+    EXPECT_EQ(header % 8, 0u);
+    EXPECT_EQ(bytes.size(), 8 + header + 8);
+    const std::size_t json = bytes.find_last_of('}', 8 + header - 1) + 1 - 8;
+    EXPECT_LT(header - json, 8u);
+  }
+}
+
+TEST(Safetensors, OnlyAFileThatHasMetadataNamesThem) {
+  nn::TensorFile file;
+  file.tensors.insert("x", tenon::ones({1}));
+  EXPECT_THAT(bytes_of(file), ::testing::Not(HasSubstr("__metadata__")));
+  file.metadata["a"] = "b";
+  EXPECT_THAT(bytes_of(file), HasSubstr(R"("__metadata__":{"a":"b"})"));
+}
+
+// A file collects small tensors and writes large ones at once.
+TEST(Safetensors, SmallAndLargeTensorsOfAFileKeepTheirOrder) {
+  nn::TensorFile file;
+  const std::vector<std::int64_t> sizes{3, 100'000, 5, 20'000, 20'000, 20'000, 20'000, 65'536, 1};
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    file.tensors.insert(std::to_string(i), tenon::full({sizes[i]}, static_cast<double>(i)));
+  const std::string path = scratch_folder() + "order.safetensors";
+  nn::save_safetensors(file, path);
+  const nn::TensorFile back = nn::load_safetensors(path);
+  ASSERT_EQ(back.tensors.size(), sizes.size());
+  for (const auto& item : file.tensors) EXPECT_TRUE(back.tensors[item.key()].equal(item.value())) << item.key();
+}
+
 TEST(Safetensors, HostileHeadersAreRefused) {
   const auto refused = [](const std::string& header, std::size_t data) {
     return message_of([&] { parse(with_header(header, data)); });
@@ -68,7 +105,14 @@ TEST(Safetensors, HostileHeadersAreRefused) {
   EXPECT_THAT(refused("not json", 0), HasSubstr("not a JSON object"));
   EXPECT_THAT(refused("[1,2]", 0), HasSubstr("not a JSON object"));
   EXPECT_THAT(refused(std::string(200000, '['), 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refused(R"({"__metadata__":[]})", 0), HasSubstr("__metadata__ is not an object"));
+  EXPECT_THAT(refused(R"({"__metadata__":{"a":1}})", 0), HasSubstr("__metadata__ 'a' is not a string"));
   EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[1]}})", 4), HasSubstr("lacks"));
+  for (const char* offsets : {"4", "[0]", "[0,4,8]", "[-4,4]", "[0,-4]", "[0.5,4]", "[0,\"4\"]"}) {
+    EXPECT_THAT(refused(std::string(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":)") + offsets + "}}", 4),
+                HasSubstr("no proper data_offsets"))
+        << offsets;
+  }
   EXPECT_THAT(refused(R"({"x":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("unknown dtype"));
   EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,400]}})", 4), HasSubstr("truncated"));
   EXPECT_THAT(refused(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), HasSubstr("needs 8 bytes"));

@@ -4,6 +4,7 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/nn/nn.h>
 #include <tenon/ops/all_ops.h>
+#include <tenon/tensor/libtorch/warning.h>
 
 #include <gtest/gtest.h>
 
@@ -113,6 +114,69 @@ TEST(Functional, PreluHasTheWeightAsItsSlopeAtZero) {
   const Tensor x = tensor({-1.0f, 0.0f, 2.0f}).set_requires_grad(true);
   F::prelu(x, tensor({0.25f})).sum().backward();
   EXPECT_TRUE(x.grad().equal(tensor({0.25f, 0.25f, 1.0f})));
+}
+
+struct Warnings final : WarningHandler {
+  Warnings() : before(Warning::get_warning_handler()) { Warning::set_warning_handler(this); }
+  ~Warnings() override { Warning::set_warning_handler(before); }
+  void process(const SourceLocation&, const std::string& message, const bool) override { said.push_back(message); }
+  WarningHandler* before;
+  std::vector<std::string> said;
+};
+
+TEST(Functional, LossesOfOtherSizesThanTheirTargetsWarnThatTheyAreBroadcast) {
+  const Tensor row = ones({3}), column = ones({3, 1});
+  for (const auto& loss : std::vector<std::function<Tensor(const Tensor&, const Tensor&)>>{
+           [](const Tensor&x, const Tensor&y) { return F::l1_loss(x, y); },
+           [](const Tensor&x, const Tensor&y) { return F::mse_loss(x, y); },
+           [](const Tensor&x, const Tensor&y) { return F::smooth_l1_loss(x, y); },
+           [](const Tensor&x, const Tensor&y) { return F::huber_loss(x, y); }}) {
+    Warnings warnings;
+    loss(row, row);
+    EXPECT_TRUE(warnings.said.empty());
+    loss(row, column);
+    ASSERT_EQ(warnings.said.size(), 1u);
+    EXPECT_EQ(warnings.said[0].find("Using a target size ([3, 1]) that is different to the input size ([3])"), 0u)
+        << warnings.said[0];
+  }
+}
+
+TEST(Functional, NllLossRefusesABatchOfAnotherSizeThanItsTargets) {
+  const Tensor two = tensor({0, 1});
+  EXPECT_EQ(F::nll_loss(full({2, 3}, -1.0), two).item<float>(), 1);
+  EXPECT_EQ(F::nll_loss(full({3}, -1.0), tensor(std::int64_t{2})).item<float>(), 1) << "one sample has no batch";
+  expect_error(
+      [&] {
+        F::nll_loss(ones({3, 3}), two);
+      },
+      "Expected input batch_size (3) to match target batch_size (2).");
+  expect_error([] { F::nll_loss(ones({}), tensor(std::int64_t{0})); }, "Expected 1 or more dimensions (got 0)");
+}
+
+TEST(Functional, KlDivByBatchIsTheSumOverTheSamples) {
+  const Tensor log_chances = tensor({{-1.0f, -2.0f}, {-3.0f, -1.0f}, {-0.5f, -1.5f}});
+  const Tensor target = tensor({{0.25f, 0.75f}, {0.5f, 0.5f}, {1.0f, 0.0f}});
+  const auto by = [&](const auto& reduction) {
+    return F::kl_div(log_chances, target, F::KLDivFuncOptions().reduction(reduction));
+  };
+  EXPECT_TRUE(by(kBatchMean).allclose(by(kSum) / 3));
+  EXPECT_TRUE(by(kMean).allclose(by(kSum) / 6));
+  const auto of_one = [](const auto& reduction) {
+    return F::kl_div(tensor(-1.0f), tensor(0.5f), F::KLDivFuncOptions().reduction(reduction));
+  };
+  EXPECT_TRUE(of_one(kBatchMean).equal(of_one(kSum))) << "a number has no batch";
+}
+
+TEST(Functional, MultilabelSoftMarginLossIsTheMeanCrossEntropyOfItsLabels) {
+  const Tensor logits = tensor({{0.5f, -1.0f, 2.0f}, {-0.25f, 3.0f, 0.0f}});
+  const Tensor labels = tensor({{1.0f, 0.0f, 0.25f}, {0.0f, 1.0f, 1.0f}});
+  const Tensor chance = sigmoid(logits);
+  const Tensor each = -(labels * log(chance) + (1 - labels) * log(1 - chance));
+  EXPECT_TRUE(F::multilabel_soft_margin_loss(logits, labels).allclose(each.mean()));
+  const Tensor weight = tensor({1.0f, 5.0f, 0.5f});
+  EXPECT_TRUE(F::multilabel_soft_margin_loss(logits, labels,
+                                             F::MultilabelSoftMarginLossFuncOptions().reduction(kNone).weight(weight))
+                  .allclose((each * weight).mean({-1})));
 }
 
 TEST(Functional, KlDivIsNanWhereATargetIsNegative) {

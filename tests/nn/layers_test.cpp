@@ -106,5 +106,19 @@ TEST(CrossEntropy, LabelSmoothingMixesInTheUniformDistribution) {
   EXPECT_NEAR(loss.item<double>(), -(0.9 * log_p + 0.1 * log_q), 1e-6);
 }
 
+TEST(RMSNorm, DividesByTheRootOfTheMeanSquareAndScalesWhereItHasAWeight) {
+  NoGradGuard no_grad;
+  const Tensor x = tenon::tensor({{3.0f, 4.0f}, {0.0f, 2.0f}});
+  const Tensor normal =
+      tenon::tensor({{3.0f / std::sqrt(13.5f), 4.0f / std::sqrt(13.5f)}, {0.0f, 2.0f / std::sqrt(3.0f)}});
+  nn::RMSNorm with(nn::RMSNormOptions({2}).eps(1));
+  EXPECT_TRUE(with->weight.equal(tenon::ones({2})));
+  with->weight.copy_(tenon::tensor({2.0f, 10.0f}));
+  EXPECT_TRUE(with(x).allclose(normal * tenon::tensor({2.0f, 10.0f})));
+  nn::RMSNorm without(nn::RMSNormOptions({2}).eps(1).elementwise_affine(false));
+  EXPECT_FALSE(without->weight.defined());
+  EXPECT_TRUE(without(x).allclose(normal));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -196,6 +196,19 @@ TEST(Recurrent, WrongShapesAreNamed) {
             std::string::npos);
 }
 
+TEST(Recurrent, PrintsTheProjectionWhereThereIsOne) {
+  const auto printed = [](const nn::LSTM& lstm) {
+    std::ostringstream stream;
+    stream << *lstm;
+    return stream.str();
+  };
+  const std::string usual =
+      "tenon::nn::LSTM(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, dropout=0, "
+      "bidirectional=false";
+  EXPECT_EQ(printed(nn::LSTM(3, 4)), usual + ")");
+  EXPECT_EQ(printed(nn::LSTM(nn::LSTMOptions(3, 4).proj_size(2))), usual + ", proj_size=2)");
+}
+
 TEST(Packing, RefusesWhatIsNotSorted) {
   EXPECT_NE(message_of([] {
               rnn_utils::pack_padded_sequence(rand({3, 3}), tensor({1, 3, 2}));

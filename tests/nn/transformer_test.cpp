@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "../support/fingerprint.h"
+#include "../support/message_of.h"
 
 namespace tenon::test {
 namespace {
@@ -169,6 +173,18 @@ TEST(Transformer, EncoderLayerAgreesWithPyTorch) {
   expect_number(fingerprint(y), -0.774992766581, "output");
   expect_number(fingerprint(x.grad()), -0.0620157718665, "gradient of the input");
   expect_number(gradient_fingerprint(*layer), 12.5364581348, "gradients of the parameters");
+}
+
+TEST(Transformer, AnActivationThatIsAnEmptyFunctionIsRefusedWhenItIsUsed) {
+  const std::function<Tensor(const Tensor&)> none, triple = [](const Tensor&x) { return x * 3; };
+  const auto run = [](const std::function<Tensor(const Tensor&)>& function) {
+    nn::TransformerEncoderLayer layer(
+        nn::TransformerEncoderLayerOptions(6, 2).dim_feedforward(8).dropout(0).activation(function));
+    fill_parameters(*layer);
+    return layer(wave({4, 2, 6}));
+  };
+  EXPECT_EQ(run(triple).sizes(), (std::vector<std::int64_t>{4, 2, 6}));
+  EXPECT_NE(message_of([&] { run(none); }).find("but the callable is empty"), std::string::npos);
 }
 
 TEST(Transformer, AgreesWithPyTorch) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -79,6 +80,18 @@ TEST(LbfgsRules, EndsAtTheMostIterationsOrCallsOfAStep) {
   }
   optim::LBFGS eight(std::vector<Tensor>{parameter()}, optim::LBFGSOptions(1).max_iter(8));
   EXPECT_EQ(static_cast<const optim::LBFGSOptions&>(eight.param_groups()[0].options()).max_eval(), 10);
+}
+
+TEST(LbfgsRules, WithoutABoundOfTheirOwnTheCallsOfAStepAreFiveFourthsOfItsIterations) {
+  const auto valley = [](const Tensor& x) { return (x[1] - x[0].square()).square() * 100 + (1 - x[0]).square(); };
+  const auto calls = [&](std::optional<std::int64_t> most) {
+    Descent descent(parameter({-1.2, 1}), optim::LBFGSOptions(1).max_iter(20).line_search_fn("strong_wolfe"), valley);
+    static_cast<optim::LBFGSOptions&>(descent.optimizer.param_groups()[0].options()).max_eval(most);
+    descent.step();
+    return descent.calls;
+  };
+  ASSERT_LT(calls(20), calls(25)) << "else the bound cuts nothing";
+  EXPECT_EQ(calls(std::nullopt), calls(25));
 }
 
 TEST(LbfgsRules, EndsWhereNoSlopeIsSteeperThanAsked) {

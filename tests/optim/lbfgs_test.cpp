@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -105,6 +106,24 @@ TEST(StrongWolfe, EndsWhereBothConditionsHold) {
     EXPECT_LE(std::abs(found.point.slope), 0.9 * 8) << first;
     EXPECT_LE(found.evaluations, 26) << first;
   }
+}
+
+// Of a parabola the cubic through two points has the same minimum.
+TEST(StrongWolfe, GoesOnByAHundredthOfTheLastStepAtLeastAndToTenTimesTheStepAtMost) {
+  const auto second_step = [](double minimum, double first, double curvature) {
+    std::vector<double> steps;
+    const auto parabola = [&](double t) {
+      steps.push_back(t);
+      return optim::LinePoint{
+          .step = t, .loss = (t - minimum) * (t - minimum), .slope = 2 * (t - minimum), .gradient = {}};
+    };
+    const optim::LinePoint start = parabola(0);
+    optim::strong_wolfe(parabola, start, first, {.curvature = curvature});
+    return steps.at(2);
+  };
+  EXPECT_NEAR(second_step(5, 1, 0.1), 5, 1e-9);
+  EXPECT_NEAR(second_step(100, 1, 0.1), 10, 1e-9);
+  EXPECT_NEAR(second_step(1.001, 1, 1e-4), 1.01, 1e-9);
 }
 
 }  // namespace

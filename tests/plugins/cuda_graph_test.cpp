@@ -180,6 +180,23 @@ TEST_P(CudaGraph, AFirstStepThatMakesTheOptimisersStateCannotBeCaptured) {
   graph.capture_end();
 }
 
+TEST_P(CudaGraph, StepsOfAdagradWhoseRateDecaysCannotBeCaptured) {
+  for (const double decay : {0.0, 0.5}) {
+    const Tensor p = ones({4}, kCuda).set_requires_grad(true);
+    p.mutable_grad() = ones({4}, kCuda);
+    optim::Adagrad adagrad({p}, optim::AdagradOptions(0.1).lr_decay(decay));
+    adagrad.step();
+    CapturedGraph graph(kCuda);
+    graph.capture_begin();
+    if (decay == 0) {
+      adagrad.step();
+    } else {
+      expect_error([&] { adagrad.step(); }, "Adagrad with lr_decay cannot be captured");
+    }
+    graph.capture_end();
+  }
+}
+
 TEST_P(CudaGraph, AnOrderThatTheHostDrawsCannotBeCaptured) {
   CapturedGraph graph(kCuda);
   graph.capture_begin();

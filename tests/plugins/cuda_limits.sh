@@ -10,29 +10,44 @@ if [[ -z $ptxas ]]; then
 fi
 limits=$TENON_SOURCE_DIR/plugins/cuda/kernel_limits.txt
 work=$TENON_BINARY_DIR/cuda_limits
-rm -rf "$work" && mkdir -p "$work"
+mkdir -p "$work"
 
-# used.txt: architecture, registers, bytes spilled, bytes of shared memory, kernel.
-find "$TENON_BINARY_DIR/plugins/cuda/kernels" -name '*.cu.o' | sort | while read -r object; do
-  for target in 75 90; do
-    perl -0ne 'if (/\.target sm_'$target'/) { s/^.*?(?=\.version)//s; s/\0$//; print }' "$object" >"$work/kernels.ptx"
-    [[ -s $work/kernels.ptx ]] || continue
-    "$ptxas" -arch=sm_$target -v -o "$work/kernels.cubin" "$work/kernels.ptx" 2>&1 |
-      awk -v target=$target '
-        /Compiling entry function/ { split($0, part, "\047"); kernel = part[2]; next }
-        /Function properties for/ { own = ($NF == kernel); next }
-        /bytes spill stores/ { if (own) for (i = 1; i < NF; ++i) if ($(i + 2) == "spill" && $(i + 3) ~ /^stores/) spilled = $i; next }
-        /Used [0-9]+ registers/ {
-          registers = shared = 0
-          for (i = 1; i < NF; ++i) {
-            if ($(i + 1) ~ /^registers/) registers = $i
-            if ($(i + 2) ~ /^smem/) shared = $i
-          }
-          print target, registers, spilled + 0, shared, kernel
-          spilled = 0
-        }'
-  done
-done >"$work/used.txt"
+# What ptxas says of the PTX in $1 for sm_$2: architecture, registers, bytes spilled, bytes of shared memory, kernel.
+used_by() {
+  "$ptxas" -arch="sm_$2" -v -o "$work/kernels.cubin" "$1" 2>&1 |
+    awk -v target="$2" '
+      /Compiling entry function/ { split($0, part, "\047"); kernel = part[2]; next }
+      /Function properties for/ { own = ($NF == kernel); next }
+      /bytes spill stores/ { if (own) for (i = 1; i < NF; ++i) if ($(i + 2) == "spill" && $(i + 3) ~ /^stores/) spilled = $i; next }
+      /Used [0-9]+ registers/ {
+        registers = shared = 0
+        for (i = 1; i < NF; ++i) {
+          if ($(i + 1) ~ /^registers/) registers = $i
+          if ($(i + 2) ~ /^smem/) shared = $i
+        }
+        print target, registers, spilled + 0, shared, kernel
+        spilled = 0
+      }'
+}
+
+# ptxas takes more than a minute for all of them, so what it said of an object is kept under the object's digest, which is
+# that of ptxas and of this script, too.
+tool=$({ "$ptxas" --version && cat "$0"; } | sha256sum)
+: >"$work/used.txt"
+: >"$work/needed"
+while read -r object; do
+  kept=$({ echo "$tool" && cat "$object"; } | sha256sum | cut -d ' ' -f 1).used
+  echo "$kept" >>"$work/needed"
+  if [[ ! -s $work/$kept ]]; then
+    for target in 75 90; do
+      perl -0ne 'if (/\.target sm_'$target'/) { s/^.*?(?=\.version)//s; s/\0$//; print }' "$object" >"$work/kernels.ptx"
+      if [[ -s $work/kernels.ptx ]]; then used_by "$work/kernels.ptx" $target; fi
+    done >"$work/part"
+    mv "$work/part" "$work/$kept"
+  fi
+  cat "$work/$kept" >>"$work/used.txt"
+done < <(find "$TENON_BINARY_DIR/plugins/cuda/kernels" -name '*.cu.o' | sort)
+find "$work" -name '*.used' -printf '%f\n' | { grep -vxFf "$work/needed" || true; } | while read -r old; do rm -f "$work/$old"; done
 
 # The first line whose pattern a kernel's name has is its limit.
 awk '

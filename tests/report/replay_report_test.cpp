@@ -4,12 +4,15 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/replay/results/holders.h>
 #include <tenon/replay/results/own_frames.h>
+#include <tenon/report/replay/doctor_report.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/replay/trace_html.h>
 #include <tenon/report/svg.h>
+#include <tenon/runtime/environment.h>
 
 #include <algorithm>
 #include <cmath>
@@ -292,6 +295,29 @@ TEST(Holders, AreNotNamedByTenonsFunctionsUnlessThereAreNoOthers) {
   EXPECT_EQ(replay::call_site(trace, 2), "tenon::empty (libtenon.so.0.1)");
   EXPECT_TRUE(replay::call_site(trace, 2, /*names_all=*/true)
                   .starts_with("tenon::AllocatorStack::allocate(tenon::Request const&) (libtenon.so.0.1) < "));
+}
+
+TEST(DoctorReport, HeadsItsTableWithTheProgramAndTheMachine) {
+  const Environment& env = environment();
+  EXPECT_EQ(machine_heading(), "tenon " + env.version + " (" + env.compiler + ", " + env.build_type + ") on " +
+                                   env.system + "\n" + env.cpu + ", " + std::to_string(env.cores) + " cores, " +
+                                   format_bytes(env.memory_bytes) + "\n\n");
+}
+
+TEST(DoctorReport, NamesWhatThePeakIsForTheLargestFirst) {
+  replay::Diagnosis diagnosis;
+  diagnosis.trace = "one";
+  diagnosis.purposes.assign(kPurposeCount, 0);
+  diagnosis.purposes[1] = 10 * MiB;
+  diagnosis.purposes[2] = 30 * MiB;
+  const std::string text = diagnosis_report({diagnosis}, false, "one.trace", TableFormat::kTable, "{}");
+  EXPECT_THAT(text, testing::HasSubstr("What the 40.0 MiB that lived or were asked for at the peak are for:\n"
+                                       "    30.0 MiB   75.0 %  " +
+                                       std::string(name_of(static_cast<Purpose>(2))) + "\n    10.0 MiB   25.0 %  " +
+                                       std::string(name_of(static_cast<Purpose>(1))) + "\n"));
+  diagnosis.purposes.clear();
+  EXPECT_THAT(diagnosis_report({diagnosis}, false, "one.trace", TableFormat::kTable, "{}"),
+              testing::Not(testing::HasSubstr("are for:")));
 }
 
 TEST(SvgChart, ARequestThatRanOutIsMarkedInRedAndNamedAboveOtherMarks) {

@@ -54,6 +54,20 @@ TEST(DisplayWidth, ACellIsBrokenAtSpacesThenBehindMarksThenAnywhere) {
   EXPECT_THAT(lines_of_cell("", 3), ElementsAre(""));
 }
 
+TEST(DisplayWidth, NoLineIsWiderThanTheScreenWhereverItIsIndented) {
+  std::string text = "        ";
+  for (int i = 0; i < 40; ++i) text += std::string(static_cast<std::size_t>(1 + i * 7 % 5), 'w') + " ";
+  for (const std::size_t columns : {20, 24, 33}) {
+    std::istringstream lines(wrapped(text, columns));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), columns) << line;
+  }
+}
+
+TEST(DisplayWidth, SpacesAtTheEndOfALineMakeNoLineOfTheirOwn) {
+  EXPECT_EQ(wrapped("  word word   ", 11), "  word word");
+  EXPECT_EQ(wrapped("  word word   \nnext", 11), "  word word\nnext");
+}
+
 TEST(DisplayWidth, SentencesGoOnBelowTheirFirstWord) {
   EXPECT_EQ(wrapped("one two three\n  four five six\n", 10), "one two\nthree\n  four\n  five six\n");
   EXPECT_EQ(wrapped("  --name  what it is for\n", 20, 10), "  --name  what it is\n          for\n");

@@ -120,6 +120,10 @@ TEST_F(ConfigMistake, BytesThatAreMeantAreReadAgainFromTheSettings) {
   EXPECT_THAT(config.resolved_toml(), HasSubstr("capacity = \"1000B\""));
   EXPECT_EQ(load_text(folder_, config.resolved_toml()).experiment().backend_options.at("simulated").size("capacity"),
             1000u);
+  EXPECT_THAT(
+      load_text(folder_, "[device.simulated]\ncapacity = \"8GiB\"\n[train]\nbudget = \"100B\"\n").resolved_toml(),
+      testing::AllOf(HasSubstr("capacity = \"8GiB\""), HasSubstr("budget = \"100\"")))
+      << "only where the unit would be missed";
 }
 
 TEST_F(ConfigMistake, AnUnknownAllocatorNamesTheNearest) {

@@ -140,6 +140,7 @@ TEST_F(ConfigOf, OverridesAreTomlAndBareWordsAreStrings) {
 TEST_F(ConfigOf, PathsMeanTheFolderOfWhatNamesThem) {
   const auto from_file = load_text(folder_, "[train]\nfile = \"data/x\"\n").experiment();
   EXPECT_EQ(from_file.section("train").text("file"), (folder_.path() / "data/x").string());
+  EXPECT_EQ(from_file.folder, folder_.path());
   const auto from_line = load_text(folder_, "", {"train.file=data/x"}).experiment();
   EXPECT_EQ(from_line.section("train").text("file"), (std::filesystem::current_path() / "data/x").string());
 }
@@ -147,8 +148,11 @@ TEST_F(ConfigOf, PathsMeanTheFolderOfWhatNamesThem) {
 TEST_F(ConfigOf, AnAllocatorIsChosenByAPathRelativeToTheFile) {
   std::filesystem::create_symlink(fixture("tiny"), folder_.path() / "tiny_copy.so");  // the same file, loaded once
   ::unsetenv("TENON_PLUGIN_PATH");
-  const auto config =
-      load_text(folder_, "[allocator]\nname = \"./tiny_copy.so\"\n[allocator.tiny]\nchunk = \"1KiB\"\n").experiment();
+  const Config loaded =
+      load_text(folder_, "[allocator]\nname = \"./tiny_copy.so\"\n[allocator.tiny]\nchunk = \"1KiB\"\n");
+  EXPECT_THAT(loaded.resolved_toml(), HasSubstr("name = \"" + (folder_.path() / "tiny_copy.so").string() + "\"\n"))
+      << "the text may stand anywhere";
+  const auto config = loaded.experiment();
   EXPECT_EQ(config.allocator.policy.name, "tiny");
   EXPECT_EQ(config.allocator.options.size("chunk"), KiB);
 }

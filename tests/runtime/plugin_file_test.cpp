@@ -6,7 +6,10 @@
 
 #include <gmock/gmock.h>
 
+#include <elf.h>
+#include <cstring>
 #include <random>
+#include <string>
 
 namespace tenon::test {
 namespace {
@@ -54,6 +57,51 @@ TEST(PluginFile, AnotherMachinesLibraryIsNamedAsSuch) {
   EXPECT_THAT(refusal(folder.write("small.so", bytes)), HasSubstr("another kind of machine"));
 }
 
+TEST(PluginFile, AProgramIsNoSharedLibrary) {
+  const Folder folder;
+  std::string bytes = read_bytes(fixture("tiny"));
+  bytes[16] = ET_EXEC;  // e_type
+  EXPECT_THAT(refusal(folder.write("program.so", bytes)), AllOf(HasSubstr("shared library"), HasSubstr("ELF type 2")));
+}
+
+TEST(PluginFile, ACutFileSaysWhereItEndsAndWhereItsSectionsWouldBegin) {
+  const Folder folder;
+  std::string bytes = read_bytes(fixture("tiny"));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const std::size_t length = bytes.size() - 1;
+  EXPECT_THAT(refusal(folder.write("cut.so", bytes.substr(0, length))),
+              HasSubstr("starts at byte " + std::to_string(header.e_shoff) + ", the file ends at " +
+                        std::to_string(length) + ": it looks truncated"));
+}
+
+TEST(PluginFile, ASegmentMayEndWithTheFileAndNotBehindIt) {
+  const Folder folder;
+  std::string bytes = read_bytes(fixture("tiny"));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  Elf64_Phdr segment;
+  std::size_t at = header.e_phoff;
+  do {
+    std::memcpy(&segment, bytes.data() + at, sizeof segment);
+    at += header.e_phentsize;
+  } while (segment.p_type != PT_LOAD);
+  for (const std::size_t behind : {0, 1}) {
+    segment.p_offset = bytes.size() - segment.p_filesz + behind;
+    std::memcpy(bytes.data() + at - header.e_phentsize, &segment, sizeof segment);
+    const std::string words = "a segment ends at byte " + std::to_string(bytes.size() + 1) + ", the file at " +
+                              std::to_string(bytes.size()) + ": it looks truncated";
+    const auto path = folder.write("moved.so", bytes);
+    std::string said;
+    try {
+      inspect_plugin_file(path);
+    } catch (const PluginError& error) {  // for another reason: what it finds there is not what was there
+      said = error.what();
+    }
+    EXPECT_EQ(said.find(words) != std::string::npos, behind == 1) << said;
+  }
+}
+
 TEST(PluginFile, AnOrdinaryLibraryIsToldHowToBecomeAPlugin) {
   EXPECT_THAT(refusal(fixture("plain")),
               AllOf(HasSubstr("no Tenon plugin"), HasSubstr("tenon_plugin_descriptor"), HasSubstr("TENON_ALLOCATOR")));
@@ -68,7 +116,8 @@ TEST(PluginFile, AnAbiThatDoesNotFitSaysWhichSideToRebuild) {
 }
 
 TEST(PluginFile, AnotherBuildSaysHowTheTwoDiffer) {
-  EXPECT_THAT(refusal(fixture("other_library")), AllOf(HasSubstr("itanium/libc++"), HasSubstr(plugin::kBuildTag)));
+  EXPECT_THAT(refusal(fixture("other_library")), AllOf(HasSubstr("itanium/libc++"), HasSubstr(plugin::kBuildTag),
+                                                       HasSubstr("the same C++ standard library")));
   EXPECT_THAT(refusal(fixture("other_sanitizer")), AllOf(HasSubstr("+asan+tsan"), HasSubstr("same sanitizers")));
 }
 

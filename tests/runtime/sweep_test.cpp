@@ -184,6 +184,18 @@ TEST_F(Sweep, ASectionOfARowsAllocatorMayStandInTheFileWhereOthersAreSwept) {
   EXPECT_THAT(load(text, {"allocator.name=direct,caching"}, /*sweep=*/true).sweep_cells(), SizeIs(2));
 }
 
+TEST_F(Sweep, ASectionOfARowsOwnAllocatorMayStandInTheFile) {
+  const std::string text = "[allocator.crasher]\nafter = 5\n[sweep.rows]\nmine = { \"allocator.name\" = \"" +
+                           fixture("crasher").string() + "\" }\n";
+  EXPECT_THAT(load(text).sweep_cells(), SizeIs(1));
+}
+
+TEST_F(Sweep, ASectionOfTheFilesAllocatorMayStandThereWhereTheCommandLineNamesAnother) {
+  const std::string text =
+      "[allocator]\nname = \"" + fixture("crasher").string() + "\"\n[allocator.crasher]\nafter = 5\n";
+  EXPECT_EQ(load(text, {"allocator.name=direct"}).experiment().allocator.policy.name, "direct");
+}
+
 constexpr char kRows[] =
     "[sweep.rows]\n\"as it is\" = {}\ncheckpointing = { \"train.checkpoint\" = true }\n"
     "both = { \"train.checkpoint\" = true, \"train.epochs\" = 3 }\n";

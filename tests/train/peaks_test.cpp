@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 namespace tenon::train {
 namespace {
 
@@ -37,15 +40,19 @@ TEST(Peaks, WhatIsNoPeakIsThatOfTheLastStep) {
 
 TEST(Peaks, AreOfEveryFigureThatAPolicyReports) {
   MemoryStats run;
-  run.policy.oversize_allocations.peak = 1, run.policy.oversize_segments.peak = 2;
-  run.policy.segment[2].peak = 3, run.policy.requested_bytes[1].peak = 4;
-  run.requested_by_purpose[3].peak = 5;
+  PolicyStats& policy = run.policy;
+  std::vector<Stat*> all{&run.requested_bytes, &run.allocated_bytes,         &run.reserved_bytes,
+                         &run.allocations,     &policy.oversize_allocations, &policy.oversize_segments};
+  for (Stat& stat : run.requested_by_purpose) all.push_back(&stat);
+  for (PoolStats* pools :
+       {&policy.allocation, &policy.segment, &policy.active, &policy.inactive_split, &policy.allocated_bytes,
+        &policy.reserved_bytes, &policy.active_bytes, &policy.inactive_split_bytes, &policy.requested_bytes}) {
+    for (Stat& stat : *pools) all.push_back(&stat);
+  }
+  EXPECT_EQ(peaks_of(run).size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]->peak = static_cast<std::int64_t>(i) + 1;
   merge_peaks(run, MemoryStats{});
-  EXPECT_EQ(run.policy.oversize_allocations.peak, 1);
-  EXPECT_EQ(run.policy.oversize_segments.peak, 2);
-  EXPECT_EQ(run.policy.segment[2].peak, 3);
-  EXPECT_EQ(run.policy.requested_bytes[1].peak, 4);
-  EXPECT_EQ(run.requested_by_purpose[3].peak, 5);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i]->peak, static_cast<std::int64_t>(i) + 1) << i;
 }
 
 TEST(Peaks, OfAnotherNumberAreRefused) {
@@ -69,6 +76,24 @@ TEST(PhaseWatch, APeakIsOfTheFirstPhaseThatReachedIt) {
   now.allocated_bytes.peak = 11;
   watch.end(RunPhase::kBackward, now, place);
   EXPECT_EQ(place.phase, RunPhase::kBackward);
+}
+
+// A purpose whose own peak is from before held at most what it had at one of the phase's ends.
+TEST(PhaseWatch, OfAPurposeThatDidNotRiseThePeakHasWhatItHeldAtAnEndOfThePhase) {
+  PhaseWatch watch;
+  PeakPlace place;
+  MemoryStats now;
+  const auto purpose = [&](std::size_t i, std::int64_t current, std::int64_t peak) {
+    now.requested_by_purpose[i].current = current, now.requested_by_purpose[i].peak = peak;
+  };
+  purpose(0, 3, 9), purpose(1, 5, 9), purpose(2, 2, 9);
+  watch.begin(now);
+  now.allocated_bytes.peak = 10;
+  purpose(0, 4, 9), purpose(1, 1, 9), purpose(2, 2, 12);
+  watch.end(RunPhase::kForward, now, place);
+  EXPECT_EQ(place.requested_by_purpose[0], 4) << "at its end";
+  EXPECT_EQ(place.requested_by_purpose[1], 5) << "at its beginning";
+  EXPECT_EQ(place.requested_by_purpose[2], 12) << "it rose";
 }
 
 }  // namespace

@@ -240,7 +240,7 @@ void GraphTask::evaluate(Ready&& ready) {
       const auto entry = hooks->tensor_hooks[i];
       if (entry.first < gradients.size()) apply_hooks(*entry.second, gradients[entry.first]);
     }
-    if (!hooks->retain_grad.empty()) keep_retained(node, gradients);
+    keep_retained(node, gradients);  // whoever asks that list whether it is empty needs its mutex
   } else if (node.sequence_nr() == std::numeric_limits<std::uint64_t>::max()) {
     if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(&node)) {
       const AutogradMeta* meta = meta_of(leaf->variable());

@@ -157,9 +157,7 @@ void Optimizer::save(OutputArchive& archive) const {
 
 void Optimizer::load(InputArchive& archive) {
   const auto& first = groups_.at(0).params();
-  if (const auto old =
-          archive.try_read_raw("groups") ? std::vector<OutputArchive>() : states_of_old_archive(archive, first.size());
-      !old.empty()) {
+  if (const auto old = states_of_old_archive(archive, first.size()); !old.empty()) {
     TENON_WARN(
         "Your serialized optimizer is still using the old serialization format. You should re-save it to use the new "
         "serialization format.");
@@ -181,7 +179,7 @@ void Optimizer::load(InputArchive& archive) {
   }
   InputArchive groups, states;
   archive.read("param_groups", groups);
-  const bool has_state = archive.try_read("state", states);
+  archive.try_read("state", states);  // nothing is in it where no parameter has a state
   state_.clear();
   std::size_t position = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -197,7 +195,7 @@ void Optimizer::load(InputArchive& archive) {
     groups_[g].options().serialize(options);
     for (const Tensor& parameter : groups_[g].params()) {
       InputArchive saved;
-      if (has_state && states.try_read(std::to_string(position), saved)) {
+      if (states.try_read(std::to_string(position), saved)) {
         auto state = make_state();
         PurposeGuard purpose(Purpose::kOptimizerState);
         state->serialize(saved);

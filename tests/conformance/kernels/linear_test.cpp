@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness.h"
+#include "target.h"
 
 namespace tenon::conformance {
 namespace {
@@ -24,6 +25,13 @@ double bound(Dtype dtype, i64 terms, double want) {
   return epsilon_of(dtype) * 2 * std::fabs(want) + compute * 4 * static_cast<double>(terms + 4);
 }
 
+/// Where a target is slow, every two of the three operands meet in every two of their layouts, and not all three in
+/// all.
+bool is_asked(Layout left, Layout right, Layout out) {
+  const auto number = [](Layout layout) { return static_cast<int>(layout); };
+  return !target().slow || (number(left) + number(right) + number(out)) % 3 == 0;
+}
+
 TEST(Matmul, MatchesLoopsForEveryLayoutAndType) {
   struct Case {
     i64 batch, m, k, n;
@@ -37,6 +45,7 @@ TEST(Matmul, MatchesLoopsForEveryLayoutAndType) {
         for (const Layout left : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
           for (const Layout right : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
             for (const Layout out : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
+              if (!is_asked(left, right, out)) continue;
               Random random(41);
               auto sizes = [&](i64 rows, i64 columns) {
                 return c.batch ? Sizes{c.batch, rows, columns} : Sizes{rows, columns};

@@ -22,7 +22,7 @@ class alignas(64) PairCount {
   std::atomic<std::uint64_t> done_{0};
 };
 
-class BenchPairs {
+class TENON_API BenchPairs {
  public:
   PairCount& of_thread(std::size_t thread) noexcept { return counts_[thread % counts_.size()]; }
   /// So many more are to be done.
@@ -40,10 +40,10 @@ class BenchPairs {
 };
 
 /// Of this process: where workloads count.
-BenchPairs& bench_pairs() noexcept;
+TENON_API BenchPairs& bench_pairs() noexcept;
 
 /// Counts in memory that this process and its forks share.
-class PairPage {
+class TENON_API PairPage {
  public:
   /// Throws Error where the system has no memory.
   PairPage();

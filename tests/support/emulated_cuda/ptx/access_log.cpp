@@ -15,9 +15,13 @@ std::size_t step_of(std::size_t bytes) { return bytes >= 4 ? 4 : 1; }
 }  // namespace
 
 AccessLog::Record& AccessLog::record(std::uint64_t address) {
-  auto& page = pages_[address >> 8];
-  if (page == nullptr) page = std::make_unique<Page>();
-  return (*page)[address & 0xff];
+  if (last_page_ == nullptr || last_number_ != address >> 8) {
+    last_number_ = address >> 8;
+    auto& page = pages_[last_number_];
+    if (page == nullptr) page = std::make_unique<Page>();
+    last_page_ = page.get();
+  }
+  return (*last_page_)[address & 0xff];
 }
 
 bool AccessLog::ordered(const Where& before, const Where& now) const {

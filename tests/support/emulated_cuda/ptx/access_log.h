@@ -46,6 +46,8 @@ class AccessLog {
   bool ordered(const Where& before, const Where& now) const;
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  Page* last_page_ = nullptr;  ///< the one asked for last: neighbours follow each other
+  std::uint64_t last_number_ = 0;
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint32_t, std::uint32_t>> released_;
   std::unordered_map<std::uint32_t, std::unordered_map<std::uint32_t, std::uint32_t>> acquired_;
 };

@@ -254,24 +254,10 @@ std::uint64_t Launch::special(const Thread& thread, std::uint64_t which) const {
   return 0;
 }
 
-std::uint64_t Launch::value(const Thread& thread, const Operand& operand) const {
-  switch (operand.kind) {
-    case Operand::Kind::kRegister:
-      return thread.frames.back().registers[operand.value];
-    case Operand::Kind::kImmediate:
-      return operand.value;
-    case Operand::Kind::kSymbol:
-      return variables_[operand.value];
-    case Operand::Kind::kSpecial:
-      return special(thread, operand.value);
-    case Operand::Kind::kNone:
-      break;
-  }
+std::uint64_t Launch::named(const Thread& thread, const Operand& operand) const {
+  if (operand.kind == Operand::Kind::kSymbol) return variables_[operand.value];
+  if (operand.kind == Operand::Kind::kSpecial) return special(thread, operand.value);
   misuse("kernel " + kernel_.name + " uses a name that the PTX reader does not know");
-}
-
-void Launch::set(Thread& thread, const Operand& operand, std::uint64_t value) const {
-  thread.frames.back().registers[operand.value] = value;
 }
 
 void Launch::call(Thread& thread, const Instruction& instruction) {

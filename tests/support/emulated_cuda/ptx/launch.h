@@ -61,8 +61,15 @@ class Launch {
   void shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
 
-  std::uint64_t value(const Thread& thread, const Operand& operand) const;
-  void set(Thread& thread, const Operand& operand, std::uint64_t value) const;
+  // These two are most of what an instruction costs: inline.
+  std::uint64_t value(const Thread& thread, const Operand& operand) const {
+    if (operand.kind == Operand::Kind::kRegister) return thread.frames.back().registers[operand.value];
+    return operand.kind == Operand::Kind::kImmediate ? operand.value : named(thread, operand);
+  }
+  void set(Thread& thread, const Operand& operand, std::uint64_t value) const {
+    thread.frames.back().registers[operand.value] = value;
+  }
+  std::uint64_t named(const Thread& thread, const Operand& operand) const;
   std::uint64_t special(const Thread& thread, std::uint64_t which) const;
   void load(Thread& thread, const Instruction& instruction);
   void store(Thread& thread, const Instruction& instruction);

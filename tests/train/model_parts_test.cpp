@@ -1,0 +1,129 @@
+// Parts of the language models, each made by itself: first weights, rotations, dropout, attention and its closed form.
+#include "../support/message_of.h"
+
+#include <tenon/ops/ops.h>
+#include <tenon/train/model.h>
+#include <tenon/train/run_experiment.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::HasSubstr;
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::int64_t kSymbols = 7, kContext = 16;
+
+train::Model made(const std::string& name, const Settings& settings, std::int64_t vocabulary = kSymbols) {
+  Options options(training_sections().front().options);
+  options.set_text("name", name);
+  options.set_text("hidden", "8");
+  options.set_text("heads", "2");
+  for (const auto& [key, value] : settings) options.set_text(key, value);
+  return train::make_model({.options = options, .data = {.vocabulary = vocabulary, .context = kContext}});
+}
+
+/// The parameter or buffer whose name ends so.
+Tensor part(const train::Model& model, const std::string& name) {
+  for (const auto& item : model.module->named_parameters())
+    if (item.key().ends_with(name)) return item.value();
+  for (const auto& item : model.module->named_buffers())
+    if (item.key().ends_with(name)) return item.value();
+  ADD_FAILURE() << "no " << name;
+  return {};
+}
+
+Tensor tokens() { return arange(kContext, TensorOptions(kInt64)).remainder(kSymbols).view({1, kContext}); }
+
+TEST(ModelParts, WhatReadsTextTakesNoPicturesAndTheOtherWayRound) {
+  EXPECT_EQ(message_of([] { made("gpt", {}, 0); }), "the model 'gpt' reads text");
+  EXPECT_EQ(message_of([] { made("mlp", {}); }), "the model 'mlp' reads pictures");
+}
+
+TEST(ModelParts, PerceptronsOfLlamaAreAsWideAsAskedAndFourTimesTheirInputElse) {
+  EXPECT_EQ(part(made("llama", {}), "block0.gate.weight").sizes().vec(), (std::vector<std::int64_t>{32, 8}));
+  EXPECT_EQ(part(made("llama", {{"intermediate", "24"}}), "block0.gate.weight").sizes().vec(),
+            (std::vector<std::int64_t>{24, 8}));
+}
+
+TEST(ModelParts, AnglesOfLlamaGrowWithThePositionAndShrinkFromPairToPair) {
+  const train::Model model = made("llama", {{"hidden", "16"}});  // four pairs a head
+  const Tensor cosine = part(model, ".cosine"), sine = part(model, ".sine");
+  ASSERT_EQ(cosine.sizes().vec(), (std::vector<std::int64_t>{kContext, 4}));
+  for (std::int64_t position = 0; position < kContext; ++position) {
+    for (std::int64_t pair = 0; pair < 4; ++pair) {
+      const double angle = static_cast<double>(position) * std::pow(500000.0, -static_cast<double>(pair) / 4);
+      EXPECT_NEAR(cosine[position][pair].item<double>(), std::cos(angle), 1e-6);
+      EXPECT_NEAR(sine[position][pair].item<double>(), std::sin(angle), 1e-6);
+    }
+  }
+}
+
+// With values of zero attention adds nothing, so that its own dropout shows nowhere.
+TEST(ModelParts, WhatABlockAddsIsDroppedInTrainingAlone) {
+  NoGradGuard no_grad;
+  for (const auto& [name, values] : Settings{{"llama", "block0.value.weight"}, {"gpt", "block0.qkv.weight"}}) {
+    const train::Model model = made(name, {{"dropout", "0.5"}, {"layers", "1"}});
+    part(model, values).zero_();
+    const auto twice_alike = [&] { return model.forward(tokens()).equal(model.forward(tokens())); };
+    EXPECT_FALSE(twice_alike()) << name;
+    model.module->eval();
+    EXPECT_TRUE(twice_alike()) << name;
+  }
+}
+
+TEST(ModelParts, WhatIsAddedToTheStreamIsDrawnSmallerTheMoreBlocksAdd) {
+  const auto deviation = [](const train::Model& model, const std::string& name) {
+    return part(model, name).std().item<double>();
+  };
+  for (const char* layers : {"1", "8"}) {
+    const Settings wide{{"hidden", "64"}, {"layers", layers}};
+    const double small = 0.02 / std::sqrt(2 * std::stod(layers));
+    const train::Model gpt = made("gpt", wide), llama = made("llama", wide);
+    EXPECT_NEAR(deviation(gpt, "block0.qkv.weight"), 0.02, 0.002);
+    EXPECT_NEAR(deviation(gpt, "block0.out.weight"), small, 0.1 * small);
+    EXPECT_NEAR(deviation(gpt, "block0.narrow.weight"), small, 0.1 * small);
+    EXPECT_NEAR(deviation(llama, "block0.gate.weight"), 0.02, 0.002);
+    EXPECT_NEAR(deviation(llama, "block0.out.weight"), small, 0.1 * small);
+    EXPECT_NEAR(deviation(llama, "block0.down.weight"), small, 0.1 * small);
+  }
+}
+
+// A constant in all keys moves every score of a query alike, one in the queries does not.
+TEST(ModelParts, AttentionAsksTheKeysByTheQueries) {
+  NoGradGuard no_grad;
+  const train::Model model = made("gpt", {{"layers", "1"}});
+  part(model, "block0.qkv.weight").normal_(0, 1);
+  part(model, "block0.out.weight").normal_(0, 1);
+  const Tensor bias = part(model, "block0.qkv.bias");  // of queries, keys and values
+  const Tensor usual = model.forward(tokens());
+  bias.narrow(0, 8, 8).fill_(1);
+  EXPECT_TRUE(model.forward(tokens()).allclose(usual, 1e-4, 1e-5));
+  bias.zero_();
+  bias.narrow(0, 0, 8).fill_(1);
+  EXPECT_FALSE(model.forward(tokens()).allclose(usual, 1e-4, 1e-5));
+}
+
+TEST(ModelParts, KeptActivationsAreThoseOfTheClosedForm) {
+  const double unit = 8 * kContext, sums = 2 * kContext, statistics = 4 * kContext;
+  const auto form = [](const Settings& more) { return made("gpt", more).activations; };
+  EXPECT_EQ(form({}).block, 16 * unit + sums + statistics);
+  EXPECT_EQ(form({{"activation", "relu"}}).block, 12 * unit + sums + statistics);
+  EXPECT_EQ(form({{"dropout", "0.5"}}).block, 18 * unit + sums + statistics);
+  EXPECT_EQ(form({}).embedding, 0);
+  EXPECT_EQ(form({{"dropout", "0.5"}}).embedding, unit);
+  EXPECT_EQ(form({}).head, 2 * unit + 2 * kContext + 2 * kContext * kSymbols);
+  EXPECT_EQ(form({}).block_input, unit);
+  EXPECT_EQ(form({{"layers", "5"}}).blocks, 5);
+}
+
+}  // namespace
+}  // namespace tenon::test
