@@ -136,7 +136,7 @@ TEST(TableOfAdditions, AModuleIsThereForWhoeverIncludesNn) {
     for (const std::string& name : matches(text, R"re(\nclass TENON_EXPORT (\w+)Impl\b)re")) {
       if (name.ends_with("Nd")) continue;  // a base of three
       ++modules;
-      const std::regex holder("TENON_MODULE\\(" + name + "[,)]|ModuleHolder<" + name + "Impl>");
+      const std::regex holder("TENON_(LIBRARY_)?MODULE\\(" + name + "[,)]|ModuleHolder<" + name + "Impl>");
       EXPECT_TRUE(std::regex_search(text, holder)) << header << ": " << name << "Impl has no holder";
     }
   }

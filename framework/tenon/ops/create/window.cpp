@@ -1,8 +1,6 @@
 // Windows of signal processing, and Vandermonde matrices. Declared in factory.h.
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/with_grad.h>
-#include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/reduce/scan.h>
 #include <tenon/ops/support/support.h>
 
 #include <numbers>

@@ -30,6 +30,7 @@ inline Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const
 inline Tensor inner(const Tensor& self, const Tensor& other) { return self.inner(other); }
 /// dot() of two vectors (n), since there are no complex numbers. Throws Error as dot().
 inline Tensor vdot(const Tensor& self, const Tensor& other) { return self.vdot(other); }
+/// outer() by BLAS's name: (n) and (m) to (n, m). Throws Error as outer().
 inline Tensor ger(const Tensor& self, const Tensor& other) { return self.outer(other); }
 /// The Kronecker product: a block of `other` times each element of self; the size of each dim is the product of both,
 /// and missing leading dims count as 1. dtypes are promoted.
