@@ -176,17 +176,11 @@ void put_raw(const Tensor& values, const Plan& plan, bool accumulate) {
   run_indexed(TENON_OP("index_put"), target, source, plan, attributes);
 }
 
-}  // namespace
-
-namespace {
-
 /// Strides of what index() returns: what is left of self decides first, then the first index, as in PyTorch, where
-/// both are operands of one loop.
-Dims indexed_strides(const Plan& plan, const Dims& sizes) {
+/// both are operands of one loop. `source` is self in the plan's order, `order` the kernel's order of `sizes`.
+Dims indexed_strides(const Plan& plan, const Tensor& source, const Dims& order, const Dims& sizes) {
   const int count = static_cast<int>(plan.indices.size());
   const int places = plan.index_sizes.rank();
-  const Tensor source = plan.self.permute(plan.order);
-  const Dims order = kernel_order(plan, source.impl().rank() - count);
   Dims of_self = Dims::filled(sizes.rank(), 0), of_index = Dims::filled(sizes.rank(), 0);
   for (int i = 0; i < sizes.rank(); ++i) {
     const int at = static_cast<int>(order[i]);
@@ -221,7 +215,8 @@ Tensor index(const Tensor& self, const Indices& indices) {
     Dims visible;
     visible.resize(sizes.rank());
     for (int i = 0; i < sizes.rank(); ++i) visible[static_cast<int>(order[i])] = sizes[i];
-    result = allocate_strided(ops::state_of(self), visible, indexed_strides(plan, visible), self.scalar_type());
+    const Dims strides = indexed_strides(plan, source, order, visible);
+    result = allocate_strided(ops::state_of(self), visible, strides, self.scalar_type());
     const Tensor target = result.permute(order);
     if (sizes.product() > 0) run_indexed(TENON_OP("index"), target, source, plan, plan.attributes);
   }
