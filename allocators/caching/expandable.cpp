@@ -51,7 +51,7 @@ ExpandableSegments::ExpandableSegments(MemorySource& source, const Settings& set
       limits_(limits),
       segments_(segments),
       watcher_(source.address_range_watcher()),
-      compat_1_13_(settings.compat == Compat::k1_13),
+      ties_by_address_(settings.ties_by_address),
       address_space_bytes_(address_space_of(source, settings)) {}
 
 /// Cuts `block` at `bytes`; the new right part has the same state and is in no index.
@@ -60,7 +60,7 @@ BlockRecord* ExpandableSegments::cut(BlockRecord* block, std::size_t bytes) cons
   *rest = *block;
   rest->address += bytes;
   rest->bytes -= bytes;
-  rest->order += order_step(compat_1_13_, bytes);
+  rest->order += order_step(ties_by_address_, bytes);
   rest->left = block;
   block->right = rest;
   block->bytes = bytes;

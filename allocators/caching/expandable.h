@@ -46,7 +46,7 @@ class ExpandableSegments {
   const Limits& limits_;
   Segments& segments_;
   AddressRangeWatcher* const watcher_;
-  const bool compat_1_13_;
+  const bool ties_by_address_;
   std::size_t address_space_bytes_ = 0;  ///< of one segment, before rounding to pages
 };
 

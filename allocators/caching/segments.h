@@ -28,17 +28,19 @@ struct Segment {
 
 // Note [Order]
 // Of equal blocks the one whose segment was registered first is taken, then the one at the lower address: `order` is
-// the segment's number and, below it, the offset in units of 512 bytes. In 1.13 the address alone decides.
+// the segment's number and, below it, the offset in units of 512 bytes. Before May 2026 the address alone decided
+// (pytorch#183591).
 inline constexpr int kOffsetBits = 36;
 
 /// What `order` grows by over so many bytes of a segment.
-inline std::uint64_t order_step(bool compat_1_13, std::size_t bytes) { return compat_1_13 ? bytes : bytes >> 9; }
+inline std::uint64_t order_step(bool ties_by_address, std::size_t bytes) {
+  return ties_by_address ? bytes : bytes >> 9;
+}
 
 /// Guarded by the registry's lock; what a call changes in an arena, by that arena's too.
 class Segments {
  public:
-  Segments(MemorySource& source, const Settings& settings)
-      : source_(source), settings_(settings), compat_1_13_(settings.compat == Compat::k1_13) {}
+  Segments(MemorySource& source, const Settings& settings) : source_(source), settings_(settings) {}
 
   /// Takes `bytes` from the device: one block, in no index. Null when the device has no more.
   BlockRecord* acquire(Arena& arena, bool large, std::size_t bytes);
@@ -65,7 +67,6 @@ class Segments {
  private:
   MemorySource& source_;
   const Settings& settings_;
-  const bool compat_1_13_;
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> spare_;  ///< slots without a segment
   std::uint64_t next_registration_ = 0;

@@ -36,6 +36,10 @@ OptionSchema option_schema(bool expandable) {
                                       "most 9/8 of the device; 0 = 9/8 of it"));
   } else {
     schema.push_back(OptionSpec::text("compat", "2.x", "whose decisions are reproduced").one_of({"1.13", "2.x"}));
+    schema.push_back(OptionSpec::text("ties", "registered",
+                                      "of equal free blocks the one whose segment came first is taken (registered), "
+                                      "or the one at the lowest address, as before May 2026 and in compat 1.13")
+                         .one_of({"registered", "address"}));
     schema.push_back(OptionSpec::size("roundup_bypass_threshold", 0,
                                       "compat 1.13: larger requests skip roundup_power2_divisions; 0 = none"));
   }
@@ -80,6 +84,7 @@ Settings settings_from(const Options& options, bool expandable) {
   settings.expandable = expandable;
   if (!expandable && options.text("compat") == "1.13") settings.compat = Compat::k1_13;
   const bool old = settings.compat == Compat::k1_13;
+  settings.ties_by_address = old || (!expandable && options.text("ties") == "address");
 
   settings.large_segment_bytes = options.size("large_segment_size");
   // It is the page of expandable segments, and a device's pages are of 2 MiB.

@@ -20,6 +20,7 @@ enum class Compat { k1_13, kCurrent };
 
 struct Settings {
   Compat compat = Compat::kCurrent;
+  bool ties_by_address = false;  ///< see Note [Order]; always so in 1.13
   bool expandable = false;
   std::size_t max_split_bytes = kUnlimited;
   std::size_t max_non_split_rounding_bytes = pytorch::kLargeSegmentBytes;

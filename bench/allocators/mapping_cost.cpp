@@ -1,24 +1,28 @@
 // What an allocator's calls to a device cost in the first step of a program and in later ones, on a device whose every
 // call takes 30 microseconds: milliseconds of the device's own time. Nothing is clocked, so all figures are exact.
+// With --device the memory is that of the device, and its calls are clocked.
 //
 //   first   with what comes before it, as parameters do
 //   warm    from the third on, a step that takes and frees just what a step before it did, in the same order
 //   new     from the third on, any other: another length, other pictures
 //
-//   tenon_mapping_cost [-a SPEC]... HISTORY...
+//   tenon_mapping_cost [--device DEVICE] [-a SPEC]... HISTORY...
 #include "../history_arguments.h"
 
 #include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/replay/formats/readers.h>
 #include <tenon/runtime/allocator_spec.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,41 +32,74 @@ using namespace tenon;
 
 constexpr double kCallUs = 30;
 
-/// Counts every call that takes or gives memory or addresses.
+/// Counts and clocks every call that takes or gives memory or addresses.
 class CountingSource final : public ForwardingSource {
+ private:
+  template <class F>
+  auto clocked(const F& call) {
+    struct Clock {
+      CountingSource& of;
+      std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+      ~Clock() {
+        ++of.calls;
+        of.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      }
+    } clock{*this};
+    return call();
+  }
+
  public:
   using ForwardingSource::ForwardingSource;
   std::int64_t calls = 0;
+  double seconds = 0;
 
-  void* acquire(std::size_t bytes) override { return ++calls, upstream_.acquire(bytes); }
-  void release(void* address, std::size_t bytes) noexcept override { ++calls, upstream_.release(address, bytes); }
-  void* reserve(std::size_t bytes) override { return ++calls, upstream_.reserve(bytes); }
-  void unreserve(void* address, std::size_t bytes) noexcept override { ++calls, upstream_.unreserve(address, bytes); }
-  Physical create(std::size_t bytes) override { return ++calls, upstream_.create(bytes); }
-  void destroy(Physical physical, std::size_t bytes) noexcept override { ++calls, upstream_.destroy(physical, bytes); }
-  void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override {
-    ++calls, upstream_.map(address, bytes, physical, offset);
+  void* acquire(std::size_t bytes) override {
+    return clocked([&] { return upstream_.acquire(bytes); });
   }
-  void unmap(void* address, std::size_t bytes) noexcept override { ++calls, upstream_.unmap(address, bytes); }
+  void release(void* address, std::size_t bytes) noexcept override {
+    clocked([&] { upstream_.release(address, bytes); });
+  }
+  void* reserve(std::size_t bytes) override {
+    return clocked([&] { return upstream_.reserve(bytes); });
+  }
+  void unreserve(void* address, std::size_t bytes) noexcept override {
+    clocked([&] { upstream_.unreserve(address, bytes); });
+  }
+  Physical create(std::size_t bytes) override {
+    return clocked([&] { return upstream_.create(bytes); });
+  }
+  void destroy(Physical physical, std::size_t bytes) noexcept override {
+    clocked([&] { upstream_.destroy(physical, bytes); });
+  }
+  void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override {
+    clocked([&] { upstream_.map(address, bytes, physical, offset); });
+  }
+  void unmap(void* address, std::size_t bytes) noexcept override {
+    clocked([&] { upstream_.unmap(address, bytes); });
+  }
 };
 
 struct Step {
-  std::int64_t calls = 0;
+  double ms = 0;                             ///< of the device's own time
   std::uint64_t asked = 0xcbf29ce484222325;  ///< a hash of the sizes that it took and freed, in their order
   void add(std::uint64_t event) { asked = (asked ^ event) * 0x100000001b3; }
 };
 
 /// What comes before the first step, as parameters do, belongs to it; what comes after the last one, to that.
-std::vector<Step> steps_of(const replay::Trace& trace, const std::string& spec) {
-  AddressOnlySource device({.capacity_bytes = std::size_t{80} << 30});
-  CountingSource source(device);
+std::vector<Step> steps_of(const replay::Trace& trace, const std::string& spec, MemorySource* real) {
+  AddressOnlySource model({.capacity_bytes = std::size_t{80} << 30});
+  CountingSource source(real != nullptr ? *real : model);
   const StackConfig policy = allocator_from_spec(spec);
   const auto allocator = policy.policy.create({.source = source, .options = policy.options});
   std::size_t allocation = 0;
   std::vector<Block> blocks(std::max<std::uint32_t>(1, trace.slot_count));
   std::vector<Step> steps(1);
   bool has_begun = false;
-  const auto close = [&] { steps.back().calls = std::exchange(source.calls, 0); };
+  const auto close = [&] {
+    steps.back().ms = real != nullptr ? source.seconds * 1000 : static_cast<double>(source.calls) * kCallUs / 1000;
+    source.calls = 0;
+    source.seconds = 0;
+  };
   for (const replay::TraceEvent& event : trace.events) {
     Block& block = blocks[event.slot];
     switch (event.kind) {
@@ -97,14 +134,14 @@ std::vector<Step> steps_of(const replay::Trace& trace, const std::string& spec) 
   return steps;
 }
 
-/// The most calls of a step from the third to the last but one (that one ends the program too), of those that a step
+/// The dearest step from the third to the last but one (that one ends the program too), of those that a step
 /// before them was like, or of the others; none: there is no such step.
-std::optional<std::int64_t> dearest(const std::vector<Step>& steps, bool is_warm) {
-  std::optional<std::int64_t> most;
+std::optional<double> dearest(const std::vector<Step>& steps, bool is_warm) {
+  std::optional<double> most;
   for (auto step = steps.begin(); step != steps.end(); ++step) {
     if (step - steps.begin() < 2 || steps.end() - step < 2) continue;
     const bool repeats = std::any_of(steps.begin(), step, [&](const Step& s) { return s.asked == step->asked; });
-    if (repeats == is_warm) most = std::max(most.value_or(0), step->calls);
+    if (repeats == is_warm) most = std::max(most.value_or(0), step->ms);
   }
   return most;
 }
@@ -112,6 +149,13 @@ std::optional<std::int64_t> dearest(const std::vector<Step>& steps, bool is_warm
 }  // namespace
 
 int main(int argc, char** argv) try {
+  MemorySource* real = nullptr;
+  if (argc > 2 && std::string_view(argv[1]) == "--device") {
+    real = &device_state(Device(argv[2])).driver().memory();
+    argv[2] = argv[0];
+    argv += 2;
+    argc -= 2;
+  }
   const auto [specs, files] =
       bench::read_history_arguments(argc, argv, {"expandable", "caching", "mortise", "stitching"});
   std::string title = "| history |", rule = "|---|";
@@ -122,15 +166,13 @@ int main(int argc, char** argv) try {
     }
   }
   std::printf("%s\n%s\n", title.c_str(), rule.c_str());
-  const auto print = [](std::optional<std::int64_t> calls) {
-    std::printf(calls ? " %.2f |" : " |", static_cast<double>(calls.value_or(0)) * kCallUs / 1000);
-  };
+  const auto print = [](std::optional<double> ms) { std::printf(ms ? " %.2f |" : " |", ms.value_or(0)); };
   for (const std::string& file : files) {
     for (const replay::Trace& trace : replay::read_traces(file, {.with_columns = true})) {
       std::vector<std::vector<Step>> found;
-      for (const std::string& spec : specs) found.push_back(steps_of(trace, spec));
+      for (const std::string& spec : specs) found.push_back(steps_of(trace, spec, real));
       std::printf("| %s |", bench::history_name(file).c_str());
-      for (const auto& steps : found) print(steps.front().calls);
+      for (const auto& steps : found) print(steps.front().ms);
       for (const bool is_warm : {true, false})
         for (const auto& steps : found) print(dearest(steps, is_warm));
       std::printf("\n");

@@ -1,6 +1,5 @@
-// Captured steps on an emulated CUDA device: what a graph runs again equals what the program would have run, random
+// Captured steps on a CUDA device: what a graph runs again equals what the program would have run, random
 // numbers and the optimiser's count of steps included.
-#include "support/emulated_cuda/emulated_cuda.h"
 #include "support/expect_error.h"
 
 #include <tenon/runtime/config/config.h>
@@ -28,7 +27,6 @@ class OpenDevice {
  public:
   explicit OpenDevice(std::string_view allocator) {
     shutdown();
-    emulated_cuda::start({});
     set_allocator("cuda", allocator_from_spec(allocator));
     stream_ = device_state(kCuda).driver().create_stream(0);
     guard_.emplace(kCuda, stream_);
@@ -54,13 +52,7 @@ class CudaGraph : public testing::TestWithParam<const char*> {
 };
 
 /// Calls that take memory of the device or give it back.
-std::int64_t memory_calls() {
-  std::int64_t all = 0;
-  for (const char* name :
-       {"cudaMalloc", "cudaFree", "cuMemCreate", "cuMemMap", "cudaMallocFromPoolAsync", "cudaFreeAsync"})
-    all += emulated_cuda::calls(name);
-  return all;
-}
+std::int64_t memory_calls() { return device_state(kCuda).allocator().stats().device_calls(); }
 
 struct Trained {
   std::vector<Tensor> parameters;

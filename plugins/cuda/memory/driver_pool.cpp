@@ -140,6 +140,7 @@ void CudaDriverPool::free_what_was_kept() {
 
 std::size_t CudaDriverPool::reserved_bytes() const noexcept {
   const ContextGuard guard(source_.context().native(), std::nothrow);
+  const WhileCapturing allowed;
   cuuint64_t bytes = 0;
   if (guard && cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &bytes) == cudaSuccess) {
     reserved_bytes_.store(bytes, std::memory_order_relaxed);

@@ -196,23 +196,41 @@ TEST(Convolution, ForwardAndBackwardMatchLoops) {
           bench.run("conv", {y}, {x, w, bias}, &c.a);
           bench.run("conv_backward_input", {dx}, {dy, w}, &c.a);
           bench.run("conv_backward_weight", {dw}, {dy, x}, &c.a);
-          std::vector<double> want_y(static_cast<std::size_t>(y.count())), want_dx(static_cast<std::size_t>(x.count())),
-              want_dw(static_cast<std::size_t>(w.count()));
+          struct Wanted {
+            explicit Wanted(i64 count) : sum(static_cast<std::size_t>(count)), size(sum.size()) {}
+            void add(i64 i, double term) {
+              sum[static_cast<std::size_t>(i)] += term;
+              size[static_cast<std::size_t>(i)] += std::fabs(term);
+            }
+            std::vector<double> sum, size;  // size: of the terms without their signs
+          } want_y(y.count()), want_dx(x.count()), want_dw(w.count());
           i64 plane = 1;
           for (std::size_t d = 2; d < y_sizes.size(); ++d) plane *= y_sizes[d];
-          for (i64 i = 0; i < y.count(); ++i) want_y[static_cast<std::size_t>(i)] = bias.real(i / plane % c.w[0]);
+          for (i64 i = 0; i < y.count(); ++i) want_y.add(i, bias.real(i / plane % c.w[0]));
           each_term(c, y_sizes, [&](i64 yi, i64 xi, i64 wi) {
-            want_y[static_cast<std::size_t>(yi)] += x.real(xi) * w.real(wi);
-            want_dx[static_cast<std::size_t>(xi)] += dy.real(yi) * w.real(wi);
-            want_dw[static_cast<std::size_t>(wi)] += dy.real(yi) * x.real(xi);
+            want_y.add(yi, x.real(xi) * w.real(wi));
+            want_dx.add(xi, dy.real(yi) * w.real(wi));
+            want_dw.add(wi, dy.real(yi) * x.real(xi));
           });
-          auto check = [&](const Tensor& got, const std::vector<double>& want, const char* what) {
+          auto check = [&](const Tensor& got, const Wanted& want, const char* what) {
+            // Tensor cores align the terms of 16 bits before they add them: cuDNN 9 on an H100 is off by 2^-16 of their
+            // size, where terms cancel.
+            const double lost = dtype == Dtype::kBFloat16 ? 0x1p-15 : 0;
+            i64 worst = -1;
+            double most = 0;  // beyond what is allowed
             for (i64 i = 0; i < got.count(); ++i) {
-              const double expected = want[static_cast<std::size_t>(i)];
-              ASSERT_LE(std::fabs(got.real(i) - expected), bound(dtype, 400, expected))
-                  << what << " " << name_of(dtype) << " " << name_of(layout) << " x " << to_string(c.x) << " w "
-                  << to_string(c.w) << " element " << i << ": got " << got.real(i) << ", expected " << expected;
+              const auto at = static_cast<std::size_t>(i);
+              const double allowed = bound(dtype, 400, want.sum[at]) + lost * want.size[at];
+              const double beyond = std::fabs(got.real(i) - want.sum[at]) - allowed;
+              if (beyond <= most) continue;  // NaN is not
+              most = beyond;
+              worst = i;
             }
+            EXPECT_EQ(worst, -1) << what << " " << name_of(dtype) << " " << name_of(layout) << " x " << to_string(c.x)
+                                 << " w " << to_string(c.w) << ": got " << got.real(std::max<i64>(worst, 0))
+                                 << ", expected " << want.sum[static_cast<std::size_t>(std::max<i64>(worst, 0))]
+                                 << ", of terms of size "
+                                 << want.size[static_cast<std::size_t>(std::max<i64>(worst, 0))];
           };
           check(y, want_y, "y");
           check(dx, want_dx, "dx");

@@ -86,7 +86,7 @@ ObservedPass::ObservedPass(const Trace& trace, const StackConfig& policy, const 
       row_(row),
       progress_(progress),
       log_(row.actions),
-      source_(options.capacity_bytes.value_or(0)),
+      source_(options.capacity_bytes.value_or(0), segments_for(trace, policy)),
       alignment_(alignment_of(policy)),
       stack_(trial_of(checks() ? with_policy_check(policy, lost_request_) : policy, source_, listener())),
       blocks_(std::max<std::uint32_t>(1, trace.slot_count)),

@@ -111,7 +111,7 @@ class ReplayImage : private NoHooks {
   ReplayImage(const Trace& trace, const StackConfig& policy, std::uint64_t capacity_bytes, Failures failures)
       : trace_(trace),
         failures_(failures),
-        source_(capacity_bytes),
+        source_(capacity_bytes, segments_for(trace, policy)),
         stack_(trial_of(policy, source_, &segment_events_)),
         slots_(std::max<std::uint32_t>(1, trace.slot_count)) {
     describe_settings(policy, image_);

@@ -5,8 +5,8 @@
 
 namespace tenon::replay {
 
-ReplaySource::ReplaySource(std::size_t capacity_bytes)
-    : device_({.device = "replay:0", .capacity_bytes = capacity_bytes}) {}
+ReplaySource::ReplaySource(std::size_t capacity_bytes, std::span<const RecordedSegment> acquired)
+    : device_({.device = "replay:0", .capacity_bytes = capacity_bytes}), recorded_(acquired) {}
 
 void ReplaySource::taken() { peak_used_bytes_ = std::max<std::uint64_t>(peak_used_bytes_, device_.used_bytes()); }
 
@@ -29,11 +29,14 @@ void ReplaySource::relied_on(std::size_t page_bytes, std::size_t range_bytes) no
 
 void* ReplaySource::acquire(std::size_t bytes) {
   void* const address = device_.acquire(bytes);
-  if (address != nullptr) taken();
-  return address;
+  if (address == nullptr) return nullptr;
+  taken();
+  return recorded_.place(address, bytes);
 }
 
-void ReplaySource::release(void* address, std::size_t bytes) noexcept { device_.release(address, bytes); }
+void ReplaySource::release(void* address, std::size_t bytes) noexcept {
+  device_.release(recorded_.give_back(address), bytes);
+}
 
 void* ReplaySource::reserve(std::size_t bytes) { return device_.reserve(bytes); }
 

@@ -6,9 +6,12 @@
 #include <tenon/memory/address_range_watcher.h>
 #include <tenon/memory/memory_source.h>
 #include <tenon/memory/sources/address_only_source.h>
+#include <tenon/replay/engine/recorded_addresses.h>
+#include <tenon/replay/trace/trace.h>
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,7 +23,8 @@ inline constexpr std::uint64_t kWaitingStreamBase = std::uint64_t{1} << 63;
 
 class ReplaySource final : public MemorySource, public AddressRangeWatcher {
  public:
-  explicit ReplaySource(std::size_t capacity_bytes);
+  /// `acquired`: where its segments lie; empty: at rising addresses.
+  explicit ReplaySource(std::size_t capacity_bytes, std::span<const RecordedSegment> acquired = {});
 
   SourceTraits traits() const override { return device_.traits(); }
   SourceUsage usage() const override { return device_.usage(); }
@@ -64,6 +68,7 @@ class ReplaySource final : public MemorySource, public AddressRangeWatcher {
   void taken();
 
   AddressOnlySource device_;
+  RecordedAddresses recorded_;
   std::function<void()> when_waited_;
   std::uint64_t peak_used_bytes_ = 0;         ///< of the device: in its granules
   std::uint64_t ranges_same_from_bytes_ = 0;  ///< capacity whose address ranges are as long as they had to be

@@ -35,7 +35,9 @@ class NullAllocator final : public Allocator {
 /// A policy on a device of its own, and the blocks that live.
 struct Candidate {
   Candidate(const Trace& trace, const StackConfig* policy, const JobOptions& options)
-      : source(options.capacity_bytes.value_or(0)), blocks(std::max<std::uint32_t>(1, trace.slot_count)) {
+      : source(options.capacity_bytes.value_or(0),
+               policy != nullptr ? segments_for(trace, *policy) : std::span<const RecordedSegment>()),
+        blocks(std::max<std::uint32_t>(1, trace.slot_count)) {
     if (policy != nullptr) {
       allocator = policy->policy.create({.source = source, .options = policy->options});
     } else {

@@ -1,5 +1,6 @@
 // Fidelity of a replay.
 #include <tenon/memory/pytorch/sizes.h>
+#include <tenon/replay/engine/recorded_addresses.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/results/fidelity.h>
@@ -86,7 +87,8 @@ std::string Fidelity::sentence() const {
       is_stated ? "which the file was recorded with" : "for the file does not say what it was recorded with";
   const std::string device =
       capacity_bytes ? fmt::format(" (on a device of {}, the recorded peak)", format_bytes(*capacity_bytes)) : "";
-  const std::string conf = (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'") + device;
+  const std::string conf = (settings.empty() ? "PyTorch's default settings" : "'" + settings + "'") +
+                           (ties_by_address ? " of a version before May 2026" : "") + device;
   if (is_exact) {
     const std::string calls = recorded_actions == 0 ? "no device call, as the recording,"
                               : recorded_actions == 1
@@ -150,7 +152,12 @@ static Trace warm_trace(const Trace& trace, std::int64_t& prefix_events) {
   for (std::size_t i = first_event; i < trace.events.size(); ++i) {
     if (trace.events[i].kind != EventKind::kMark) builder.repeat(trace, trace.events[i], slot_of);
   }
-  return std::move(builder).finish();
+  Trace warmed = std::move(builder).finish();
+  warmed.recorded.emplace();
+  warmed.recorded->pytorch_conf = recorded.pytorch_conf;
+  warmed.recorded->is_whole = true;
+  warmed.recorded->acquired = recorded.acquired;
+  return warmed;
 }
 
 namespace {
@@ -259,6 +266,18 @@ Fidelity best_replay(const Trace& trace, const StackConfig& policy, const Fideli
   return is_limited_better ? *limited : free;
 }
 
+/// As today's PyTorch chooses among equal blocks, or as an older one did, where that comes closer.
+Fidelity of_either_version(const Trace& trace, const StackConfig& policy, const Fidelity& fidelity) {
+  Fidelity today = best_replay(trace, policy, fidelity);
+  if (!today.is_known || today.is_exact || trace.recorded->acquired.empty() || !knows_ties(policy)) return today;
+  const StackConfig older = with_ties_by_address(policy);
+  if (older.options.spec() == policy.options.spec()) return today;
+  Fidelity before = best_replay(trace, older, fidelity);
+  before.ties_by_address = true;
+  const bool is_closer = before.is_known && (before.is_exact || before.matching_actions > today.matching_actions);
+  return is_closer ? before : today;
+}
+
 }  // namespace
 
 Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const std::string& settings) {
@@ -295,7 +314,7 @@ Fidelity measure_fidelity(const Trace& trace, const StackConfig& policy, const s
   fidelity.is_stated = recorded.has_settings || !settings.empty();
   const std::string why_unknown = fidelity.why_unknown;
   fidelity.why_unknown.clear();
-  fidelity = best_replay(trace, policy, fidelity);
+  fidelity = of_either_version(trace, policy, fidelity);
   if (recorded.has_device_calls || !fidelity.is_known) return fidelity;
   // The peaks stay for those who judge by them.
   fidelity.is_known = fidelity.is_exact = false;

@@ -28,7 +28,8 @@ struct Fidelity {
   std::uint64_t common_actions = 0;    ///< equal in kind, size and event, wherever they stand
   /// Of the replayed device, where the recording shows that memory was short: its peak.
   std::optional<std::uint64_t> capacity_bytes;
-  bool is_exact = false;  ///< every action the same, and the end too
+  bool is_exact = false;         ///< every action the same, and the end too
+  bool ties_by_address = false;  ///< of equal blocks the lowest was taken, as in PyTorch before May 2026
 
   /// |replayed / recorded - 1| of the peak.
   double peak_error() const;

@@ -64,6 +64,12 @@ struct RecordedOom : FailedRequest {
   std::uint64_t event = 0;  ///< of its allocation
 };
 
+/// Memory that the recorded device gave as a whole (cudaMalloc), and where it lay.
+struct RecordedSegment {
+  std::uint64_t bytes = 0;
+  std::uint64_t address = 0;
+};
+
 /// The allocator that made the recording, as far as the file tells.
 struct RecordedAllocator {
   std::string pytorch_conf;   ///< the settings string; empty when none or not stated
@@ -80,6 +86,9 @@ struct RecordedAllocator {
   bool has_device_calls = true;                         ///< false: the form of the file has no place for `actions`
   std::vector<DeviceCall> actions;                      ///< while the file was recorded
   std::vector<SegmentInfo> initial_segments;  ///< there when the recording began; by address; empty when is_whole
+  /// Ordinary segments in the order in which they were taken, those that were there at the beginning first; empty where
+  /// the file does not say.
+  std::vector<RecordedSegment> acquired;
   /// Where the seeded blocks lay, in the order of the seeds: their addresses.
   std::vector<std::uint64_t> seed_addresses;
   /// At the end, by address, each tiled by its blocks; where the file has them and the reader was asked for stacks.

@@ -89,7 +89,10 @@ class Rebuilder {
     recorded_.reserved_bytes = beginning_.reserved_at_end_bytes;
     recorded_.peak_reserved_bytes = beginning_.peak_reserved_bytes;
     recorded_.initial_segments = beginning_.segments;
-    for (const SegmentInfo& segment : beginning_.segments) recorded_.reserved_at_start_bytes += segment.bytes;
+    for (const SegmentInfo& segment : beginning_.segments) {
+      recorded_.reserved_at_start_bytes += segment.bytes;
+      recorded_.acquired.push_back({segment.bytes, segment.address});
+    }
     reserved_ = beginning_.reserved_bytes;
   }
 
@@ -260,6 +263,7 @@ class Rebuilder {
     if (takes_memory(event.action)) reserved_ += event.bytes;
     if (gives_memory(event.action)) reserved_ -= std::min(reserved_, event.bytes);
     recorded_.actions.push_back({event.action, event.bytes, counted});
+    if (event.action == HistoryAction::kSegmentAlloc) recorded_.acquired.push_back({event.bytes, event.address});
   }
   void check_size(std::uint64_t bytes) const {
     if (builder_.would_overflow(bytes)) throw TraceError("the live bytes exceed 2^62");
