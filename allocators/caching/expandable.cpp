@@ -51,7 +51,7 @@ ExpandableSegments::ExpandableSegments(MemorySource& source, const Settings& set
       limits_(limits),
       segments_(segments),
       watcher_(source.address_range_watcher()),
-      ties_by_address_(settings.ties_by_address),
+      ties_by_address_(settings.ties_by_address()),
       address_space_bytes_(address_space_of(source, settings)) {}
 
 /// Cuts `block` at `bytes`; the new right part has the same state and is in no index.

@@ -72,7 +72,7 @@ BlockRecord* Segments::add(Arena& arena, bool large, std::uintptr_t address, std
   const std::uint64_t registration = next_registration_++;
   *block = {.address = address,
             .bytes = bytes,
-            .order = settings_.ties_by_address ? address : registration << kOffsetBits,
+            .order = settings_.ties_by_address() ? address : registration << kOffsetBits,
             .requested_bytes = 0,
             .left = nullptr,
             .right = nullptr,

@@ -84,7 +84,7 @@ Settings settings_from(const Options& options, bool expandable) {
   settings.expandable = expandable;
   if (!expandable && options.text("compat") == "1.13") settings.compat = Compat::k1_13;
   const bool old = settings.compat == Compat::k1_13;
-  settings.ties_by_address = old || (!expandable && options.text("ties") == "address");
+  settings.lowest_of_equals = !expandable && options.text("ties") == "address";
 
   settings.large_segment_bytes = options.size("large_segment_size");
   // It is the page of expandable segments, and a device's pages are of 2 MiB.

@@ -20,7 +20,7 @@ enum class Compat { k1_13, kCurrent };
 
 struct Settings {
   Compat compat = Compat::kCurrent;
-  bool ties_by_address = false;  ///< see Note [Order]; always so in 1.13
+  bool lowest_of_equals = false;  ///< as before May 2026
   bool expandable = false;
   std::size_t max_split_bytes = kUnlimited;
   std::size_t max_non_split_rounding_bytes = pytorch::kLargeSegmentBytes;
@@ -34,6 +34,9 @@ struct Settings {
   std::size_t reserve_bytes = 0;          ///< how long address ranges are; 0 = nine eighths of the device
   /// 1.13 with one division leaves sizes as they are; memory that the host may touch is then kept aligned all the same.
   std::size_t least_alignment = 1;
+
+  /// See Note [Order].
+  bool ties_by_address() const { return lowest_of_equals || compat == Compat::k1_13; }
 };
 
 OptionSchema option_schema(bool expandable);

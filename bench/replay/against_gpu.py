@@ -289,7 +289,7 @@ def fidelity_of(advice):
 def fidelity_row(name, advice):
     found = fidelity_of(advice)
     reproduced = "all" if found.get("exact") else found.get("matching_device_calls", "none")
-    return f"| {name} | {found.get("recorded_device_calls", 0)} | {reproduced} | `{line_to_paste(advice)}` |"
+    return f"| {name} | {found.get('recorded_device_calls', 0)} | {reproduced} | `{line_to_paste(advice)}` |"
 
 
 def cell(size):

@@ -65,14 +65,18 @@ CUcontext Timeline::context_of(StreamRef stream) const {
   return context;
 }
 
-Ticket Timeline::mark_locked(StreamRef stream) {
-  const CUcontext context = context_of(stream);
-  const ContextGuard guard(context);
+std::uint64_t Timeline::line_of(StreamRef stream) {
+  if (stream.id == 0) return 0;
   unsigned long long id = 0;
-  if (stream.id != 0) {
-    check(cudaStreamGetId(native(stream), &id), "cudaStreamGetId");
-    ++id;
-  }
+  check(cudaStreamGetId(native(stream), &id), "cudaStreamGetId");
+  return id + 1;
+}
+
+Ticket Timeline::mark_locked(StreamRef stream) {
+  const auto own = own_.find(stream.id);
+  const CUcontext context = own != own_.end() ? context_.native() : context_of(stream);
+  const ContextGuard guard(context);
+  const std::uint64_t id = own != own_.end() ? own->second : line_of(stream);
   std::shared_ptr<Event> event;
   if (!is_capturing(stream)) event = recorded_locked(context, stream);
   Line& line = lines_[id];
@@ -195,6 +199,7 @@ void Timeline::retire(StreamRef stream) {
   const WhileCapturing allowed;
   const std::lock_guard lock(mutex_);
   const Ticket last = mark_locked(stream);
+  own_.erase(stream.id);
   retired_.insert_or_assign(stream.id, last);
   for (Pending& pending : lines_.at(last.stream).pending) {  // no capture survives its stream
     if (pending.event == nullptr) pending.event = recorded_locked(context_.native(), stream);
@@ -202,7 +207,9 @@ void Timeline::retire(StreamRef stream) {
 }
 
 void Timeline::revive(StreamRef stream) {
+  const ContextGuard guard(context_);
   const std::lock_guard lock(mutex_);
+  own_.insert_or_assign(stream.id, line_of(stream));
   retired_.erase(stream.id);
 }
 

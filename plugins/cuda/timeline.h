@@ -48,7 +48,7 @@ class Timeline {
   void retire(StreamRef stream);
   /// Whether that happened, and no stream has its handle since.
   bool is_retired(StreamRef stream);
-  /// A new stream has this handle.
+  /// A new stream of this device has this handle.
   void revive(StreamRef stream);
 
  private:
@@ -73,6 +73,8 @@ class Timeline {
   using Lines = std::unordered_map<std::uint64_t, Line>;
 
   CUcontext context_of(StreamRef stream) const;
+  /// The key of its line.
+  static std::uint64_t line_of(StreamRef stream);
   Ticket mark_locked(StreamRef stream);
   /// The event of a ticket that was not reached; null during a capture.
   std::shared_ptr<Event> event_locked(Ticket ticket);
@@ -94,6 +96,9 @@ class Timeline {
   std::unordered_map<CUcontext, Place> places_;        // before the events in lines_, which need the contexts
   Lines lines_;                                        // by CUDA's id of the stream, plus 1; 0 is stream 0
   std::unordered_map<std::uint64_t, Ticket> retired_;  // by handle
+  // By handle, of streams that the own device made: the key of their line. CUDA is not asked about a stream while it is
+  // captured.
+  std::unordered_map<std::uint64_t, std::uint64_t> own_;
 };
 
 }  // namespace tenon::cuda

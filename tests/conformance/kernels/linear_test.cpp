@@ -213,9 +213,10 @@ TEST(Convolution, ForwardAndBackwardMatchLoops) {
             want_dw.add(wi, dy.real(yi) * x.real(xi));
           });
           auto check = [&](const Tensor& got, const Wanted& want, const char* what) {
-            // Tensor cores align the terms of 16 bits before they add them: cuDNN 9 on an H100 is off by 2^-16 of their
-            // size, where terms cancel.
-            const double lost = dtype == Dtype::kBFloat16 ? 0x1p-15 : 0;
+            // cuDNN may round the sums of each tap to 16 bits before it adds them up: on an H100 a gradient of x was
+            // off by 2^-11.5 of the size of its terms, where they cancel.
+            const bool is_taps = dtype == Dtype::kBFloat16 && std::string_view(what) == "dx";
+            const double lost = is_taps ? 0x1p-10 : 0;
             i64 worst = -1;
             double most = 0;  // beyond what is allowed
             for (i64 i = 0; i < got.count(); ++i) {
