@@ -69,14 +69,15 @@ class Context final : public KernelContext {
     TensorView view = tensor.view();
     if (on_host_ || !tensor.defined()) return view;
     const std::span<char> host = tensor.memory();
+    const auto first = static_cast<const char*>(view.data) - host.data();
     for (const auto& operand : operands_) {
       if (operand->host().data() == host.data()) {
-        view.data = operand->data();
+        view.data = operand->data() + first;
         return view;
       }
     }
     operands_.push_back(std::make_unique<DeviceBytes>(driver_, host));
-    view.data = operands_.back()->data();
+    view.data = operands_.back()->data() + first;
     return view;
   }
 

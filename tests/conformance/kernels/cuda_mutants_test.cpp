@@ -21,6 +21,7 @@ struct Mutant {
   Fault fault;
   void (*run)(Bench& bench);
   const char* sentence;
+  int capability = 75;  // of the device whose code has the fault
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) { *out << mutant.name; }
 
@@ -45,6 +46,14 @@ void attend(Bench& bench) {
   const AttentionAttributes plain;
   const Tensor q = numbers({1, 1, 70, 8});
   bench.run("attention", {Tensor(Dtype::kFloat32, q.sizes()), Tensor(Dtype::kFloat32, {1, 1, 70})}, {q, q, q, Tensor()},
+            &plain);
+}
+void attend_in_16_bits(Bench& bench) {
+  Random random(5);
+  const AttentionAttributes plain;
+  const Sizes sizes{1, 1, 130, 64};
+  const Tensor q = random_tensor(Dtype::kBFloat16, sizes, Layout::kContiguous, random);
+  bench.run("attention", {Tensor(Dtype::kBFloat16, sizes), Tensor(Dtype::kFloat32, {1, 1, 130})}, {q, q, q, Tensor()},
             &plain);
 }
 void unpool(Bench& bench) {
@@ -100,7 +109,7 @@ TEST_P(CudaMutants, IsFound) {
   EXPECT_DEATH(
       {
         bench.enter();
-        emulated_cuda::start({.devices = 1, .compute_capability = 75, .faults = {GetParam().fault}});
+        emulated_cuda::start({.devices = 1, .compute_capability = GetParam().capability, .faults = {GetParam().fault}});
         GetParam().run(bench);
       },
       GetParam().sentence);
@@ -130,7 +139,17 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"EachOfARunAddsItUp", {"accumulate_kernelIf", "@%p5 bra", ""}, add, "races in global memory"},
         Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
         Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace},
-        Mutant{"AttentionWithoutABarrier", {"orwardIfEEvNS1_7Problem", "bar.sync", "", 3}, attend, kSharedRace},
+        Mutant{"AttentionWithoutABarrier", {"7forwardIfEEv", "bar.sync", "", 3}, attend, kSharedRace},
+        Mutant{"TensorCoresWithoutABarrier",
+               {"forward_on_tensor_coresINS0_4BF16ELi64E", "bar.sync", ""},
+               attend_in_16_bits,
+               "is on its way|that was never written|races in shared memory",
+               90},
+        Mutant{"TensorCoresThatDoNotWaitForCopies",
+               {"forward_on_tensor_coresINS0_4BF16ELi64E", "cp.async.wait_group 0", "cp.async.wait_group 1"},
+               attend_in_16_bits,
+               "ldmatrix.* to which an asynchronous copy is on its way",
+               90},
         Mutant{"WarpThatDoesNotWait",
                {"max_backward_kernelIff", "bar.warp.sync", ""},
                unpool,

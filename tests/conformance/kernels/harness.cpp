@@ -62,6 +62,21 @@ Tensor Tensor::expanded(const Sizes& sizes) const {
   return result;
 }
 
+Tensor Tensor::narrowed(int dim, i64 from, i64 count) const {
+  Tensor result = *this;
+  const auto at = static_cast<std::size_t>(dim);
+  result.sizes_[at] = count;
+  result.first_bytes_ += static_cast<std::size_t>(from * strides_[at]) * size_of(dtype());
+  return result;
+}
+
+Tensor Tensor::transposed(int a, int b) const {
+  Tensor result = *this;
+  std::swap(result.sizes_[static_cast<std::size_t>(a)], result.sizes_[static_cast<std::size_t>(b)]);
+  std::swap(result.strides_[static_cast<std::size_t>(a)], result.strides_[static_cast<std::size_t>(b)]);
+  return result;
+}
+
 std::span<char> Tensor::memory() const {
   if (!defined()) return {};
   return {memory_->data() + offset_bytes_, bytes_};
@@ -70,7 +85,7 @@ std::span<char> Tensor::memory() const {
 TensorView Tensor::view() const {
   TensorView view = view_;
   if (view.rank < 0) return view;
-  view.data = memory().data();
+  view.data = memory().data() + first_bytes_;
   view.sizes = sizes_.data();
   view.strides = strides_.data();
   return view;
@@ -94,7 +109,7 @@ char* Tensor::element(i64 index) const {
     offset += index % sizes_[d] * strides_[d];
     index /= sizes_[d];
   }
-  return memory_->data() + offset_bytes_ + offset * static_cast<i64>(size_of(view_.dtype));
+  return memory().data() + first_bytes_ + offset * static_cast<i64>(size_of(view_.dtype));
 }
 
 double Tensor::real(i64 index) const {

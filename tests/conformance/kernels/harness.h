@@ -40,8 +40,12 @@ class Tensor {
   /// A broadcast view: stride 0 in the dimensions where `sizes` is larger than this tensor's 1.
   Tensor expanded(const Sizes& sizes) const;
 
+  /// Views of the same memory: `count` places of a dimension from `from` on, and two dimensions that change places.
+  Tensor narrowed(int dim, i64 from, i64 count) const;
+  Tensor transposed(int a, int b) const;
+
   TensorView view() const;
-  /// The bytes that view() reaches, from its first element to its last.
+  /// All bytes that this tensor and its views share.
   std::span<char> memory() const;
   Dtype dtype() const { return view_.dtype; }
   const Sizes& sizes() const { return sizes_; }
@@ -65,7 +69,8 @@ class Tensor {
   Sizes sizes_;
   Sizes strides_;
   std::shared_ptr<std::vector<char>> memory_;
-  std::size_t offset_bytes_ = 0, bytes_ = 0;
+  std::size_t offset_bytes_ = 0, bytes_ = 0;  // of memory()
+  std::size_t first_bytes_ = 0;               // of the first element in it
 };
 
 /// Numbers that do not repeat: the same from run to run.

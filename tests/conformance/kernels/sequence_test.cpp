@@ -138,15 +138,16 @@ TEST(RecurrentCell, Rnn) {
 struct AttentionCase {
   i64 batch, heads, length, keys, width, value_width;
   bool causal;
-  int mask;  // 0 none, 1 added, 2 boolean
+  enum Mask { kNone, kAdded, kBoolean, kOfKeys, kBlindRow } mask;
   double dropout;
+  i64 from = -1;  // heads are columns from here on of rows that all heads share; negative: each has its own rows
 };
 
 // All in double, with the weights written out.
 struct AttentionReference {
   std::vector<double> y, lse, dq, dk, dv;
 
-  AttentionReference(const AttentionCase& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+  AttentionReference(const AttentionCase& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& seen,
                      const Tensor& kept, const Tensor& dy, double scale) {
     const i64 lines = c.batch * c.heads * c.length;
     y.assign(static_cast<std::size_t>(lines * c.value_width), 0);
@@ -158,15 +159,19 @@ struct AttentionReference {
     for (i64 line = 0; line < lines; ++line) {
       const i64 head = line / c.length, i = line % c.length;
       const i64 keys = c.causal ? std::min(c.keys, i + 1) : c.keys;
-      double most = -std::numeric_limits<double>::infinity(), sum = 0;
+      double most = -kInfinity, sum = 0;
       for (i64 j = 0; j < keys; ++j) {
         double s = 0;
         for (i64 d = 0; d < c.width; ++d) s += q.real(line * c.width + d) * k.real((head * c.keys + j) * c.width + d);
         s *= scale;
-        if (c.mask == 1) s += mask.real(i * c.keys + j);
-        if (c.mask == 2 && mask.integer(i * c.keys + j) == 0) s = -std::numeric_limits<double>::infinity();
+        if (seen.defined() && seen.dtype() != Dtype::kBool) s += seen.real(line * c.keys + j);
+        if (seen.defined() && seen.dtype() == Dtype::kBool && seen.integer(line * c.keys + j) == 0) s = -kInfinity;
         w[at(j)] = s;
         most = std::max(most, s);
+      }
+      if (most == -kInfinity) {  // it sees nothing: all its weights are 0
+        lse[at(line)] = kInfinity;
+        continue;
       }
       for (i64 j = 0; j < keys; ++j) sum += w[at(j)] = std::exp(w[at(j)] - most);
       lse[at(line)] = most + std::log(sum);
@@ -196,57 +201,96 @@ struct AttentionReference {
   static std::size_t at(i64 i) { return static_cast<std::size_t>(i); }
 };
 
+Tensor attention_mask(const AttentionCase& c, Dtype dtype, Random& random) {
+  const Sizes sizes{c.batch, c.heads, c.length, c.keys};
+  if (c.mask == AttentionCase::kAdded)
+    return random_tensor(dtype, {1, 1, c.length, c.keys}, Layout::kContiguous, random).expanded(sizes);
+  if (c.mask == AttentionCase::kBlindRow) {
+    const auto never = [&c](i64 i) { return i / c.keys == 2 ? -kInfinity : 0; };
+    return Tensor(dtype, {1, 1, c.length, c.keys}).fill(never).expanded(sizes);
+  }
+  if (c.mask == AttentionCase::kNone) return {};
+  Tensor mask(Dtype::kBool, c.mask == AttentionCase::kBoolean ? Sizes{1, 1, c.length, c.keys} : Sizes{1, 1, 1, c.keys});
+  for (i64 i = 0; i < mask.count(); ++i) mask.set_integer(i, i % 3 != 1 || i % c.keys == 0);
+  return mask.expanded(sizes);
+}
+
+/// (batch, heads, rows, columns), filled with numbers.
+Tensor attention_operand(const AttentionCase& c, Dtype dtype, i64 rows, i64 columns, Random& random) {
+  if (c.from < 0) return random_tensor(dtype, {c.batch, c.heads, rows, columns}, Layout::kContiguous, random, -1, 1);
+  const i64 wide = (c.from + columns + 7) / 8 * 8;
+  return random_tensor(dtype, {c.batch, rows, c.heads, wide}, Layout::kContiguous, random, -1, 1)
+      .narrowed(3, c.from, columns)
+      .transposed(1, 2);
+}
+
+void check_attention(Bench& bench, Dtype dtype, const AttentionCase& c) {
+  const Dtype sums = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+  Random random(34);
+  const auto make = [&](i64 rows, i64 columns) { return attention_operand(c, dtype, rows, columns, random); };
+  const Tensor q = make(c.length, c.width), k = make(c.keys, c.width), v = make(c.keys, c.value_width);
+  const Tensor dy = make(c.length, c.value_width), seen = attention_mask(c, dtype, random);
+  const AttentionAttributes a{.scale = 0.7, .causal = c.causal, .dropout = c.dropout, .seed = 5, .offset = 12};
+  Tensor kept(Dtype::kFloat64, {c.batch * c.heads * c.length * c.keys});
+  if (c.dropout > 0) {
+    const RandomAttributes draw{.seed = a.seed, .offset = a.offset, .a = c.dropout};
+    bench.run("bernoulli", {kept}, {Tensor()}, &draw);
+    kept.fill([old = kept, &c](i64 i) { return old.real(i) != 0 ? 0 : 1 / (1 - c.dropout); });
+  }
+  Tensor y = make(c.length, c.value_width), lse(sums, {c.batch, c.heads, c.length});
+  bench.run("attention", {y, lse}, {q, k, v, seen}, &a);
+  Tensor dq = make(c.length, c.width), dk = make(c.keys, c.width), dv = make(c.keys, c.value_width);
+  bench.run("attention_backward", {dq, dk, dv}, {dy, q, k, v, y, lse, seen}, &a);
+  const AttentionReference want(c, q, k, v, seen, kept, dy, a.scale);
+  // Of 16 bits the results are rounded, and the backward starts from a rounded y.
+  const bool rounds = size_of(dtype) == 2;
+  const auto expect = [&](const Tensor& got, const std::vector<double>& values, const char* what) {
+    const double e = rounds && got.dtype() == dtype ? 8 * epsilon_of(dtype) : 8 * tolerance_of(got.dtype());
+    expect_near(
+        got, [&](i64 i) { return values[static_cast<std::size_t>(i)]; }, e, what, e);
+  };
+  SCOPED_TRACE(to_string(q.sizes()) + " on " + to_string(k.sizes()));
+  expect(y, want.y, "y");
+  expect(lse, want.lse, "lse");
+  expect(dq, want.dq, "dq");
+  expect(dk, want.dk, "dk");
+  expect(dv, want.dv, "dv");
+}
+
 TEST(Attention, ForwardAndBackward) {
+  using enum AttentionCase::Mask;
   const AttentionCase cases[] = {
-      {1, 1, 1, 1, 1, 1, false, 0, 0},     {2, 3, 5, 7, 4, 3, false, 0, 0},     {2, 2, 70, 70, 8, 8, true, 0, 0},
-      {1, 2, 130, 40, 16, 16, true, 0, 0}, {1, 2, 40, 130, 16, 5, true, 0, 0},  {2, 1, 9, 33, 8, 8, false, 1, 0},
-      {2, 1, 67, 33, 8, 8, false, 2, 0},   {2, 2, 66, 35, 8, 4, false, 0, 0.3}, {1, 2, 66, 66, 8, 8, true, 0, 0.5},
-      {2, 1, 9, 12, 4, 5, true, 0, 0},
+      {1, 1, 1, 1, 1, 1, false, kNone, 0},      {2, 3, 5, 7, 4, 3, false, kNone, 0},
+      {2, 2, 70, 70, 8, 8, true, kNone, 0},     {1, 2, 130, 40, 16, 16, true, kNone, 0},
+      {1, 2, 40, 130, 16, 5, true, kNone, 0},   {2, 1, 9, 33, 8, 8, false, kAdded, 0},
+      {2, 1, 67, 33, 8, 8, false, kBoolean, 0}, {2, 2, 66, 35, 8, 4, false, kNone, 0.3},
+      {1, 2, 66, 66, 8, 8, true, kNone, 0.5},   {2, 1, 9, 12, 4, 5, true, kNone, 0},
+      {1, 2, 5, 9, 8, 8, false, kBlindRow, 0},  {2, 2, 9, 6, 8, 5, true, kOfKeys, 0, 3},
   };
   for_each_bench([&](Bench& bench) {
     for (const Dtype dtype : kFloats) {
-      const Dtype sums = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
       for (const AttentionCase& c : cases) {
         if (target().slow && size_of(dtype) == 2 && c.length * c.keys > 3000) continue;
-        Random random(34);
-        const auto make = [&](i64 rows, i64 columns) {
-          return random_tensor(dtype, {c.batch, c.heads, rows, columns}, Layout::kContiguous, random, -1, 1);
-        };
-        const Tensor q = make(c.length, c.width), k = make(c.keys, c.width), v = make(c.keys, c.value_width);
-        const Tensor dy = make(c.length, c.value_width);
-        Tensor mask;
-        if (c.mask == 1) mask = random_tensor(dtype, {1, 1, c.length, c.keys}, Layout::kContiguous, random);
-        if (c.mask == 2) {
-          mask = Tensor(Dtype::kBool, {1, 1, c.length, c.keys});
-          for (i64 i = 0; i < mask.count(); ++i) mask.set_integer(i, i % 3 != 1 || i % c.keys == 0);
-        }
-        const Tensor seen = mask.defined() ? mask.expanded({c.batch, c.heads, c.length, c.keys}) : mask;
-        const AttentionAttributes a{.scale = 0.7, .causal = c.causal, .dropout = c.dropout, .seed = 5, .offset = 12};
-        Tensor kept(Dtype::kFloat64, {c.batch * c.heads * c.length * c.keys});
-        if (c.dropout > 0) {
-          const RandomAttributes draw{.seed = a.seed, .offset = a.offset, .a = c.dropout};
-          bench.run("bernoulli", {kept}, {Tensor()}, &draw);
-          kept.fill([old = kept, &c](i64 i) { return old.real(i) != 0 ? 0 : 1 / (1 - c.dropout); });
-        }
-        Tensor y(dtype, {c.batch, c.heads, c.length, c.value_width}), lse(sums, {c.batch, c.heads, c.length});
-        bench.run("attention", {y, lse}, {q, k, v, seen}, &a);
-        Tensor dq(dtype, q.sizes()), dk(dtype, k.sizes()), dv(dtype, v.sizes());
-        bench.run("attention_backward", {dq, dk, dv}, {dy, q, k, v, y, lse, seen}, &a);
-        const AttentionReference want(c, q, k, v, mask, kept, dy, a.scale);
-        // Of 16 bits the results are rounded, and the backward starts from a rounded y.
-        const bool rounds = size_of(dtype) == 2;
-        const auto expect = [&](const Tensor& got, const std::vector<double>& values, const char* what) {
-          const double e = rounds && got.dtype() == dtype ? 8 * epsilon_of(dtype) : 8 * tolerance_of(got.dtype());
-          expect_near(
-              got, [&](i64 i) { return values[static_cast<std::size_t>(i)]; }, e, what, e);
-        };
-        SCOPED_TRACE(to_string(q.sizes()) + " on " + to_string(k.sizes()));
-        expect(y, want.y, "y");
-        expect(lse, want.lse, "lse");
-        expect(dq, want.dq, "dq");
-        expect(dk, want.dk, "dk");
-        expect(dv, want.dv, "dv");
+        check_attention(bench, dtype, c);
       }
+    }
+  });
+}
+
+// Where tensor cores compute it: widths and lengths around those of their tiles, and beyond them.
+TEST(Attention, OfSixteenBits) {
+  using enum AttentionCase::Mask;
+  const AttentionCase cases[] = {
+      {1, 1, 64, 64, 64, 64, false, kNone, 0},      {1, 2, 70, 70, 64, 64, true, kNone, 0, 0},
+      {1, 1, 150, 66, 40, 40, true, kNone, 0},      {1, 1, 66, 130, 64, 64, true, kNone, 0},
+      {1, 1, 33, 65, 128, 128, false, kNone, 0},    {1, 1, 70, 72, 80, 80, true, kNone, 0, 8},
+      {1, 2, 20, 66, 128, 24, false, kNone, 0},     {1, 1, 40, 72, 24, 24, false, kAdded, 0.2},
+      {2, 1, 72, 40, 64, 64, true, kBoolean, 0, 1}, {1, 1, 17, 70, 120, 128, false, kOfKeys, 0.3},
+      {1, 1, 9, 65, 96, 104, true, kBlindRow, 0.1}, {1, 1, 9, 12, 136, 16, false, kNone, 0},
+  };
+  for_each_bench([&](Bench& bench) {
+    for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
+      for (const AttentionCase& c : cases) check_attention(bench, dtype, c);
     }
   });
 }

@@ -397,6 +397,15 @@ void add_between_floats(References& all) {
                               if (std::isnan(get<float>(in[0]))) return Word{0x7fff};
                               return ((in[0] + 0x7fff + (in[0] >> 16 & 1)) >> 16) & 0xffff;
                             }};
+  // Two at once: the first is the upper half.
+  for (const std::string type : {"f16", "bf16"}) {
+    const Reference one = all.at("cvt.rn." + type + ".f32");
+    std::vector<Inputs> pairs;
+    for (std::size_t i = 0; i < one.cases.size(); ++i)
+      pairs.push_back({one.cases[i][0], one.cases[(i + 7) % one.cases.size()][0]});
+    all["cvt.rn." + type + "x2.f32"] = {
+        2, 32, pairs, [want = one.want](const Inputs& in) { return want({in[0]}) << 16 | want({in[1]}); }};
+  }
 }
 
 }  // namespace

@@ -4,11 +4,9 @@
 //
 // Heads that are wider than a tile are cut into chunks of columns of the result, one a block; each computes the scores.
 // Elements E of 16 bits are float (T) in shared memory and in every sum; results are rounded once.
-#include <tenon/kernel/attributes/attention.h>
-
-#include "kernels/dtypes.cuh"
 #include "kernels/linalg/tiles.cuh"
-#include "kernels/philox.cuh"
+#include "kernels/nn/attention.cuh"
+#include "kernels/nn/attention_tensor_cores.h"
 
 namespace tenon::cuda {
 namespace {
@@ -16,53 +14,6 @@ namespace {
 using namespace tiles;
 
 constexpr int kDeltaRows = 8;  // of a block: a warp each
-
-// (B, H, rows, columns) with dense rows.
-template <class T>
-struct Heads {
-  explicit Heads(const TensorView& v) : data(v.as<T>()), batch(v.strides[0]), head(v.strides[1]), row(v.strides[2]) {}
-  __device__ T* at(i64 b, i64 h, i64 i) const { return data + b * batch + h * head + i * row; }
-  T* data;
-  i64 batch, head, row;
-};
-
-struct Mask {
-  explicit Mask(const TensorView& v) {
-    if (!v.defined()) return;
-    data = v.data;
-    boolean = v.dtype == Dtype::kBool;
-    for (int d = 0; d < 4; ++d) strides[d] = v.strides[d];
-  }
-  const void* data = nullptr;  // none
-  bool boolean = false;
-  i64 strides[4] = {};
-};
-
-struct Problem {
-  i64 heads, length, keys;
-  int width, value_width;
-  double scale;
-  bool causal;
-  bool drops;
-  std::uint32_t dropped_below;
-  double kept;
-  PhiloxStream stream;
-};
-
-Problem problem_of(const TensorView& q, const TensorView& k, const TensorView& v, const void* attributes) {
-  const auto& a = *static_cast<const AttentionAttributes*>(attributes);
-  return {.heads = q.sizes[1],
-          .length = q.sizes[2],
-          .keys = k.sizes[2],
-          .width = static_cast<int>(q.sizes[3]),
-          .value_width = static_cast<int>(v.sizes[3]),
-          .scale = a.scale,
-          .causal = a.causal,
-          .drops = a.dropout > 0,
-          .dropped_below = static_cast<std::uint32_t>(a.dropout * 0x1p32),
-          .kept = 1 / (1 - a.dropout),
-          .stream = PhiloxStream::of(a)};
-}
 
 // Which tile of which head this block works on, and which columns of its result.
 template <class T>
@@ -96,7 +47,8 @@ __device__ Rows<E> rows_of(const Heads<const E>& heads, const Place<T>& place, i
 
 // The score of query i for key j as softmax takes it, from the product of their rows.
 template <class E, class T>
-__device__ T score(const Problem& p, const Mask& mask, const Place<T>& place, i64 i, i64 j, T product) {
+__device__ T score(const AttentionProblem& p, const AttentionMask& mask, const Place<T>& place, i64 i, i64 j,
+                   T product) {
   constexpr T kNever = -static_cast<T>(INFINITY);
   if (i >= p.length || j >= p.keys || (p.causal && j > i)) return kNever;
   const T value = product * static_cast<T>(p.scale);
@@ -107,8 +59,8 @@ __device__ T score(const Problem& p, const Mask& mask, const Place<T>& place, i6
 }
 
 template <class E>
-__global__ void __launch_bounds__(kThreads)
-    forward(Problem p, Heads<E> y, Compute<E>* lse, Heads<const E> q, Heads<const E> k, Heads<const E> v, Mask mask) {
+__global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E> y, Compute<E>* lse, Heads<const E> q,
+                                                    Heads<const E> k, Heads<const E> v, AttentionMask mask) {
   using T = Compute<E>;
   constexpr T kNever = -static_cast<T>(INFINITY);
   constexpr int kParts = kThreads / kTile<T>;  // threads that share a row of weights
@@ -189,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // What every weight of a row shares: delta = sum_j w_j dw_j = y . dy.
 template <class E>
-__global__ void row_deltas(Problem p, Compute<E>* deltas, Heads<const E> y, Heads<const E> dy, i64 rows) {
+__global__ void row_deltas(AttentionProblem p, Compute<E>* deltas, Heads<const E> y, Heads<const E> dy, i64 rows) {
   using T = Compute<E>;
   const i64 line = i64{blockIdx.x} * kDeltaRows + threadIdx.y;
   if (line >= rows) return;
@@ -203,10 +155,10 @@ __global__ void row_deltas(Problem p, Compute<E>* deltas, Heads<const E> y, Head
 
 template <class E>
 struct Backward {
-  Problem p;
+  AttentionProblem p;
   Heads<const E> dy, q, k, v;
   const Compute<E>*lse, *deltas;
-  Mask mask;
+  AttentionMask mask;
 };
 
 template <class T>
@@ -218,7 +170,7 @@ struct Shared {
 // The weights and the slopes of the scores for a tile of queries and a tile of keys.
 template <class E, class T>
 __device__ void weights_and_slopes(const Backward<E>& of, const Place<T>& place, i64 query, i64 key, Shared<T>& s) {
-  const Problem& p = of.p;
+  const AttentionProblem& p = of.p;
   const int row = own_row<T>(), column = own_column<T>();
   Sums<T> scores, dweights;
   multiply_rows<T>(scores, rows_of(of.q, place, query, p.length), rows_of(of.k, place, key, p.keys), p.width, s.left,
@@ -262,7 +214,7 @@ template <class E>
 __global__ void __launch_bounds__(kThreads) backward_queries(Backward<E> of, Heads<E> dq) {
   using T = Compute<E>;
   __shared__ Shared<T> s;
-  const Problem& p = of.p;
+  const AttentionProblem& p = of.p;
   const Place<T> place(p.length, p.heads);
   const i64 last = place.first + kTile<T>;
   const i64 keys = p.causal && last < p.keys ? last : p.keys;
@@ -281,7 +233,7 @@ template <class E>
 __global__ void __launch_bounds__(kThreads) backward_keys(Backward<E> of, Heads<E> dk, Heads<E> dv) {
   using T = Compute<E>;
   __shared__ Shared<T> s;
-  const Problem& p = of.p;
+  const AttentionProblem& p = of.p;
   const Place<T> place(p.keys, p.heads);
   Sums<T> dkeys, dvalues;
   clear<T>(dkeys);
@@ -302,25 +254,25 @@ template <class E>
 void run_forward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   using T = Compute<E>;
   const TensorView &q = inputs[0], &k = inputs[1], &v = inputs[2];
-  const Problem p = problem_of(q, k, v, attributes);
+  const AttentionProblem p = attention_problem_of(q, k, v, attributes);
   // Even without columns of values there is a logarithm to write.
   const dim3 grid = grid_of<T>(p.length, q.sizes[0] * p.heads, p.value_width > 0 ? p.value_width : 1);
   launch(context, {.grid = grid, .block = kThreads}, forward<E>, p, Heads<E>(outputs[0]), outputs[1].as<T>(),
-         Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), Mask(inputs[3]));
+         Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), AttentionMask(inputs[3]));
 }
 
 template <class E>
 void run_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   using T = Compute<E>;
   const TensorView &dy = inputs[0], &q = inputs[1], &k = inputs[2], &v = inputs[3], &y = inputs[4];
-  const Problem p = problem_of(q, k, v, attributes);
+  const AttentionProblem p = attention_problem_of(q, k, v, attributes);
   const i64 heads = q.sizes[0] * p.heads, rows = heads * p.length;
   T* const deltas = static_cast<T*>(context.scratch(static_cast<std::size_t>(rows) * sizeof(T)));
   launch(context, {.grid = blocks_for(rows, kDeltaRows), .block = dim3(kWarp, kDeltaRows)}, row_deltas<E>, p, deltas,
          Heads<const E>(y), Heads<const E>(dy), rows);
   const Backward<E> of{
-      p,      Heads<const E>(dy), Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), inputs[5].as<T>(),
-      deltas, Mask(inputs[6])};
+      p,      Heads<const E>(dy),      Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), inputs[5].as<T>(),
+      deltas, AttentionMask(inputs[6])};
   launch(context, {.grid = grid_of<T>(p.length, heads, p.width), .block = kThreads}, backward_queries<E>, of,
          Heads<E>(outputs[0]));
   launch(context,
@@ -329,12 +281,13 @@ void run_backward(KernelContext& context, Views outputs, Views inputs, const voi
 }
 
 void attention(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
-  if (outputs[1].element_count() == 0) return;
+  if (outputs[1].element_count() == 0 || attention_on_tensor_cores(context, outputs, inputs, attributes)) return;
   floats_only("attention", inputs[0].dtype,
               [&]<class E>(Type<E>) { run_forward<E>(context, outputs, inputs, attributes); });
 }
 
 void attention_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  if (attention_backward_on_tensor_cores(context, outputs, inputs, attributes)) return;
   floats_only("attention_backward", inputs[0].dtype,
               [&]<class E>(Type<E>) { run_backward<E>(context, outputs, inputs, attributes); });
 }

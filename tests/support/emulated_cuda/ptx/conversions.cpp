@@ -102,6 +102,13 @@ u64 saturated(const u64* in, u64&) {
   return put<float>(!(value > 0) ? 0.0F : value > 1 ? 1.0F : value);
 }
 
+/// Two at once: the first in the upper half.
+template <class To>
+u64 floats_to_pair(const u64* in, u64&) {
+  const auto bits = [](u64 word) { return u64{To::nearest(static_cast<double>(get<float>(word))).bits}; };
+  return bits(in[0]) << 16 | bits(in[1]);
+}
+
 template <class To, class From>
 void add_wholes(Table& table) {
   const std::string types = std::string(".") + kTypeName<To> + "." + kTypeName<From>;
@@ -194,6 +201,8 @@ void add_conversions(Table& table) {
   table["cvt.f32.bf16"] = {float_to_float<float, Brain, FE_TONEAREST>, 1};
   table["cvt.rn.f16.f32"] = {float_to_float<Half, float, FE_TONEAREST>, 1};
   table["cvt.rn.f16.f64"] = {float_to_float<Half, double, FE_TONEAREST>, 1};
+  table["cvt.rn.f16x2.f32"] = {floats_to_pair<Half>, 2};
+  table["cvt.rn.bf16x2.f32"] = {floats_to_pair<Brain>, 2};
   table["cvt.rn.bf16.f32"] = {float_to_float<Brain, float, FE_TONEAREST>, 1};
 }
 

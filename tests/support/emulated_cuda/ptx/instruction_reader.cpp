@@ -105,6 +105,9 @@ void expect_known(const std::string& opcode, const std::vector<std::string>& par
 // Scopes and orders: all are as strong as the strongest here.
 #define TENON_PTX_ORDERS " relaxed acquire release acq_rel cta gpu sys "
 
+/// The mask of instructions that all of a warp execute together.
+const Operand kWholeWarp{Operand::Kind::kImmediate, 0xffffffffU, 0};
+
 std::vector<std::string> elements_of(const std::string& text) {
   return text[0] == '{' ? split(text.substr(1, text.size() - 2)) : std::vector<std::string>{text};
 }
@@ -153,6 +156,65 @@ void read_atomic(Instruction& instruction, const std::vector<std::string>& parts
   instruction.in.push_back(address_of(operands[result ? 1 : 0], names, instruction.name));
   for (std::size_t i = result ? 2 : 1; i < operands.size(); ++i)
     instruction.in.push_back(operand_of(operands[i], names, instruction.name));
+}
+
+/// ldmatrix.sync.aligned.m8n8.xN[.trans].shared.b16 {d, …}, [row]: all of a warp together.
+void read_matrix_load(Instruction& instruction, const std::vector<std::string>& parts,
+                      const std::vector<std::string>& operands, Names& names) {
+  instruction.kind = Kind::kMatrixLoad;
+  expect_known(instruction.opcode, parts, " sync aligned m8n8 x1 x2 x4 trans shared b16 ", parts.size());
+  instruction.mode = has(parts, "trans") ? "trans" : "";
+  instruction.space = has(parts, "shared") ? Space::kShared : Space::kGeneric;
+  for (const std::string& element : elements_of(operands.at(0)))
+    instruction.out.push_back(operand_of(element, names, instruction.name));
+  const std::size_t matrices = has(parts, "x4") ? 4 : has(parts, "x2") ? 2 : 1;
+  if (!has(parts, "m8n8") || !has(parts, "b16") || operands.size() != 2 || instruction.out.size() != matrices)
+    not_emulated(instruction.opcode);
+  instruction.in = {address_of(operands[1], names, instruction.name), kWholeWarp};
+}
+
+/// mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32 {d, d, d, d}, {a, a, a, a}, {b, b}, {c, c, c, c} of f16 and bf16.
+void read_matrix_product(Instruction& instruction, const std::vector<std::string>& operands, Names& names) {
+  instruction.kind = Kind::kMatrixProduct;
+  for (const char* type : {"f16", "bf16"}) {
+    const std::string both = std::string(".") + type + "." + type;
+    if (instruction.opcode == "mma.sync.aligned.m16n8k16.row.col.f32" + both + ".f32") instruction.mode = type;
+  }
+  if (instruction.mode.empty() || operands.size() != 4) not_emulated(instruction.opcode);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (const std::string& element : elements_of(operands[i]))
+      (i == 0 ? instruction.out : instruction.in).push_back(operand_of(element, names, instruction.name));
+  }
+  if (instruction.out.size() != 4 || instruction.in.size() != 10) not_emulated(instruction.opcode);
+  instruction.in.push_back(kWholeWarp);
+}
+
+/// cp.async.{ca,cg}.shared.global [to], [from], bytes{, bytes that are read}; cp.async.commit_group; .wait_group n;
+/// .wait_all.
+void read_copy(Instruction& instruction, const std::vector<std::string>& parts,
+               const std::vector<std::string>& operands, Names& names) {
+  if (instruction.opcode == "cp.async.commit_group") {
+    instruction.kind = Kind::kCopyCommit;
+  } else if (instruction.opcode == "cp.async.wait_all") {
+    instruction.kind = Kind::kCopyWait;
+  } else if (instruction.opcode == "cp.async.wait_group") {
+    instruction.kind = Kind::kCopyWait;
+    instruction.in.push_back(operand_of(operands.at(0), names, instruction.name));
+  } else {
+    instruction.kind = Kind::kCopy;
+    const bool known = parts.size() == 5 && parts[1] == "async" && (parts[2] == "ca" || parts[2] == "cg") &&
+                       parts[3] == "shared" && parts[4] == "global" && (operands.size() == 3 || operands.size() == 4);
+    if (!known) not_emulated(instruction.opcode);
+    instruction.in.push_back(address_of(operands[0], names, instruction.name));
+    instruction.in.push_back(address_of(operands[1], names, instruction.name));
+    for (std::size_t i = 2; i < operands.size(); ++i)
+      instruction.in.push_back(operand_of(operands[i], names, instruction.name));
+    instruction.bytes = instruction.in[2].value;
+    const bool sizes =
+        instruction.bytes == 16 || (parts[2] == "ca" && (instruction.bytes == 4 || instruction.bytes == 8));
+    if (instruction.in[2].kind != Operand::Kind::kImmediate || !sizes)
+      misuse("the PTX opcode " + instruction.opcode + " does not copy " + operands[2] + " bytes");
+  }
 }
 
 /// call (results), name, (arguments)
@@ -275,6 +337,12 @@ Instruction read_instruction(const std::string& statement, Names& names) {
     read_memory_access(instruction, parts, operands, names);
   } else if (parts[0] == "atom" || parts[0] == "red") {
     read_atomic(instruction, parts, operands, names);
+  } else if (parts[0] == "ldmatrix") {
+    read_matrix_load(instruction, parts, operands, names);
+  } else if (parts[0] == "mma") {
+    read_matrix_product(instruction, operands, names);
+  } else if (parts[0] == "cp" && parts.size() > 1 && parts[1] == "async") {
+    read_copy(instruction, parts, operands, names);
   } else {
     read_plain(instruction, parts, operands, names);
   }

@@ -87,7 +87,7 @@ void Launch::begin_block(std::uint64_t block) {
   block_id_ = at_index(block, config_.grid);
   const std::size_t dynamic_at = (kernel_.shared_bytes + 15) / 16 * 16;
   shared_.assign(dynamic_at + config_.dynamic_shared_bytes, kPoison);
-  shared_written_.assign(shared_.size(), 0);
+  shared_written_.assign(shared_.size(), kUnwritten);
   shared_log_ = {};
   block_phase_ = 0;
   fences_ = 0;
@@ -99,6 +99,8 @@ void Launch::begin_block(std::uint64_t block) {
     thread.index = i;
     thread.id = at_index(i, config_.block);
     thread.state = State::kReady;
+    thread.copies.clear();
+    thread.committed.clear();
     thread.frames.resize(1);
     Frame& frame = thread.frames[0];
     frame.function = &kernel_;
@@ -172,6 +174,7 @@ bool Launch::step(Thread& thread, const Instruction& instruction) {
       if (give_back(thread)) return true;
       [[fallthrough]];
     case Kind::kExit:
+      expect_no_copies(thread);
       thread.state = State::kExited;
       return false;
     case Kind::kTrap:
@@ -188,6 +191,16 @@ bool Launch::step(Thread& thread, const Instruction& instruction) {
     case Kind::kAtomic:
       atomic(thread, instruction);
       return true;
+    case Kind::kCopy:
+      copy(thread, instruction);
+      return true;
+    case Kind::kCopyCommit:
+      thread.committed.push_back(std::move(thread.copies));
+      thread.copies.clear();
+      return true;
+    case Kind::kCopyWait:
+      wait_for_copies(thread, instruction);
+      return true;
     case Kind::kFence:
       ++fences_;
       return true;
@@ -201,6 +214,8 @@ bool Launch::step(Thread& thread, const Instruction& instruction) {
     case Kind::kShuffle:
     case Kind::kVote:
     case Kind::kMatch:
+    case Kind::kMatrixLoad:
+    case Kind::kMatrixProduct:
       thread.state = State::kAtWarp;
       return false;
   }

@@ -5,7 +5,9 @@
 #include "support/emulated_cuda/ptx/access_log.h"
 #include "support/emulated_cuda/ptx/module.h"
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ struct Dimensions {
   std::uint32_t x = 1, y = 1, z = 1;
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
+
+/// What is known of a byte of shared memory.
+inline constexpr unsigned char kUnwritten = 0, kWritten = 1, kOnItsWay = 2;
 
 struct LaunchConfig {
   Dimensions grid, block;
@@ -39,6 +44,13 @@ class Launch {
     std::vector<unsigned char> params;
     std::vector<unsigned char> local;
   };
+  /// Bytes on their way to shared memory.
+  struct Copy {
+    std::uint64_t address = 0;
+    std::size_t bytes = 0;
+    std::array<unsigned char, 16> data{};
+    const Instruction* instruction = nullptr;
+  };
   struct Thread {
     std::uint32_t index = 0;
     Dimensions id;
@@ -46,6 +58,8 @@ class Launch {
     std::vector<Frame> frames;
     std::uint64_t carry = 0;
     const Instruction* waits_at = nullptr;
+    std::vector<Copy> copies;                 ///< since the last commit
+    std::deque<std::vector<Copy>> committed;  ///< groups, the oldest first
     Where where(const Launch& launch) const;
   };
 
@@ -60,6 +74,14 @@ class Launch {
   void run_warp_operation(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
+  /// The 32 threads of a warp by lane, of which none may be missing.
+  std::array<Thread*, 32> whole_warp(std::uint32_t warp, const Instruction& instruction);
+  void load_matrices(std::uint32_t warp, const Instruction& instruction);
+  void multiply_matrices(std::uint32_t warp, const Instruction& instruction);
+  void copy(Thread& thread, const Instruction& instruction);
+  void wait_for_copies(Thread& thread, const Instruction& instruction);
+  void finish_copies(Thread& thread, const std::vector<Copy>& copies);
+  void expect_no_copies(const Thread& thread) const;
 
   // These two are most of what an instruction costs: inline.
   std::uint64_t value(const Thread& thread, const Operand& operand) const {
@@ -78,6 +100,8 @@ class Launch {
   /// False: it was the kernel that returned.
   bool give_back(Thread& thread);
   unsigned char* bytes_at(Thread& thread, const Instruction& instruction, std::size_t bytes, Access access);
+  unsigned char* shared_bytes(Thread& thread, const Instruction& instruction, std::uint64_t address, std::size_t bytes,
+                              Access access);
   unsigned char* global_bytes(const Thread& thread, const Instruction& instruction, Address address, std::size_t bytes);
   void check_race(AccessLog& log, const Thread& thread, const Instruction& instruction, std::uint64_t address,
                   std::size_t bytes, Access access, const char* memory);
@@ -98,7 +122,7 @@ class Launch {
   Dimensions block_id_;
   std::vector<Thread> threads_;
   std::vector<unsigned char> shared_;
-  std::vector<unsigned char> shared_written_;  ///< 1 for each byte that somebody wrote
+  std::vector<unsigned char> shared_written_;  ///< of each byte: kUnwritten, kWritten or kOnItsWay
   AccessLog shared_log_;
   std::uint32_t block_phase_ = 0;
   std::vector<std::uint32_t> warp_phases_;

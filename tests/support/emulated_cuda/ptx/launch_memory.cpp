@@ -81,21 +81,34 @@ unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, 
     check_race(global_log_, thread, instruction, address, bytes, access, "global");
     return data;
   }
-  std::vector<unsigned char>& memory = space == Space::kShared ? shared_ : frame.local;
   address &= 0xffffffffU;
-  if (address > memory.size() || bytes > memory.size() - address) {
+  if (space == Space::kShared) return shared_bytes(thread, instruction, address, bytes, access);
+  if (address > frame.local.size() || bytes > frame.local.size() - address) {
     stop(thread, instruction,
-         "uses " + count_of(bytes) + " at " + std::to_string(address) + " of " + count_of(memory.size()) + " of " +
-             (space == Space::kShared ? "shared" : "local") + " memory");
+         "uses " + count_of(bytes) + " at " + std::to_string(address) + " of " + count_of(frame.local.size()) +
+             " of local memory");
   }
-  if (space == Space::kShared) {
-    unsigned char* const written = shared_written_.data() + address;
-    if (instruction.kind != Kind::kStore && std::memchr(written, 0, bytes) != nullptr)
-      stop(thread, instruction, "reads shared memory at " + std::to_string(address) + " that was never written");
-    if (instruction.kind != Kind::kLoad) std::memset(written, 1, bytes);
-    check_race(shared_log_, thread, instruction, address, bytes, access, "shared");
+  return frame.local.data() + address;
+}
+
+unsigned char* Launch::shared_bytes(Thread& thread, const Instruction& instruction, std::uint64_t address,
+                                    std::size_t bytes, Access access) {
+  if (address > shared_.size() || bytes > shared_.size() - address) {
+    stop(thread, instruction,
+         "uses " + count_of(bytes) + " at " + std::to_string(address) + " of " + count_of(shared_.size()) +
+             " of shared memory");
   }
-  return memory.data() + address;
+  unsigned char* const written = shared_written_.data() + address;
+  if (std::memchr(written, kOnItsWay, bytes) != nullptr)
+    stop(thread, instruction,
+         "uses shared memory at " + std::to_string(address) + ", to which an asynchronous copy is on its way");
+  const bool writes = access == Access::kWrite || access == Access::kAtomic;
+  const bool reads = access != Access::kWrite && instruction.kind != Kind::kStore;
+  if (reads && std::memchr(written, kUnwritten, bytes) != nullptr)
+    stop(thread, instruction, "reads shared memory at " + std::to_string(address) + " that was never written");
+  if (writes) std::memset(written, kWritten, bytes);
+  check_race(shared_log_, thread, instruction, address, bytes, access, "shared");
+  return shared_.data() + address;
 }
 
 void Launch::load(Thread& thread, const Instruction& instruction) {

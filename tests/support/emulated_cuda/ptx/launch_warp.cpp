@@ -88,6 +88,8 @@ bool Launch::release_warps() {
 void Launch::run_warp_operation(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction) {
   if (instruction.kind == Kind::kShuffle) shuffle(warp, mask, instruction);
   if (instruction.kind == Kind::kVote || instruction.kind == Kind::kMatch) vote(warp, mask, instruction);
+  if (instruction.kind == Kind::kMatrixLoad) load_matrices(warp, instruction);
+  if (instruction.kind == Kind::kMatrixProduct) multiply_matrices(warp, instruction);
   if (instruction.kind == Kind::kWarpBarrier) ++warp_phases_[warp];
   for (Thread& thread : threads_) {
     if (thread.index / kWarp == warp && (mask >> (thread.index % kWarp) & 1) != 0) thread.state = State::kReady;

@@ -68,6 +68,12 @@ enum class Kind {
   kShuffle,
   kVote,
   kMatch,
+  kMatrixLoad,
+  kMatrixProduct,
+  // asynchronous copies to shared memory
+  kCopy,
+  kCopyCommit,
+  kCopyWait,
   kActiveMask,
   kFence
 };
@@ -90,7 +96,7 @@ struct Instruction {
   std::size_t bytes = 4;  ///< of each element that is loaded or stored
   bool is_signed = false;
   bool strong = false;  ///< volatile, relaxed, acquire, release: no data race with its like
-  std::string mode;     ///< of a shuffle or vote
+  std::string mode;     ///< of a shuffle or vote; "trans" of a matrix, "f16" or "bf16" of a product
   int line = 0;         ///< in the source, by .loc
   int file = 0;
 };
