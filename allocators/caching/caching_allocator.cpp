@@ -12,6 +12,7 @@ CachingAllocator::CachingAllocator(MemorySource& source, const Settings& setting
       settings_(settings),
       observer_(observer),
       compat_1_13_(settings.compat == Compat::k1_13),
+      ties_by_address_(settings.ties_by_address()),
       rounds_plainly_(std::all_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(),
                                   [&](std::uint32_t divisions) { return divisions <= (compat_1_13_ ? 0u : 1u); })),
       segments_(source_, settings_),

@@ -111,6 +111,7 @@ class CachingAllocator final : public Allocator {
   Settings settings_;  ///< `expandable` changes, while everything is locked
   PolicyObserver* const observer_;
   const bool compat_1_13_;
+  const bool ties_by_address_;
   const bool rounds_plainly_;  ///< no size is rounded to divisions of a power of two
   Limits limits_{settings_};
   mutable Peaks peaks_;

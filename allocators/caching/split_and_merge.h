@@ -54,7 +54,7 @@ namespace tenon::caching {
       BlockRecord* const right = block->right;
       rest->address = block->address + bytes;
       rest->bytes = remainder;
-      rest->order = block->order + order_step(settings_.ties_by_address(), bytes);
+      rest->order = block->order + order_step(ties_by_address_, bytes);
       rest->left = block;
       rest->right = right;
       rest->arena = &arena;

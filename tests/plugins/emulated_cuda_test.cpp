@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
@@ -208,6 +210,63 @@ TEST_F(EmulatedMachine, ACaptureIsLostByWhatMightWait) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
   cudaGetLastError();
+}
+
+// As on an H100 with driver 580, call by call.
+TEST_F(EmulatedMachine, CallsThatEndACaptureOfTheirThread) {
+  cudaStream_t captured = new_stream(), other = new_stream();
+  const cudaMemPoolProps properties{.allocType = cudaMemAllocationTypePinned,
+                                    .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
+  cudaMemPool_t pool = nullptr;
+  ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+  void *address = nullptr, *pooled = nullptr;
+  cudaMallocFromPoolAsync(&pooled, 1024, pool, other);
+  cudaEvent_t event = nullptr;
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaEventRecord(event, other);
+  std::uint64_t bytes = 0;
+  std::size_t free_bytes = 0, total_bytes = 0;
+  unsigned long long id = 0;
+  int value = 0;
+  cudaStreamCaptureStatus status{};
+  struct Row {
+    const char* name;
+    bool ends;
+    std::function<void()> call;
+  };
+  const Row rows[] = {
+      {"cudaMalloc", true, [&] { cudaMalloc(&address, 1024); }},
+      {"cudaHostAlloc", true, [&] { cudaHostAlloc(&address, 1024, 0); }},
+      {"cudaEventQuery", true, [&] { cudaEventQuery(event); }},
+      {"cudaDeviceSynchronize", true, [&] { cudaDeviceSynchronize(); }},
+      {"cudaStreamSynchronize", true, [&] { cudaStreamSynchronize(other); }},
+      {"cudaStreamQuery", true, [&] { cudaStreamQuery(other); }},
+      {"cudaEventSynchronize", true, [&] { cudaEventSynchronize(event); }},
+      {"cudaMemPoolCreate", true, [&] { cudaMemPoolCreate(&pool, &properties); }},
+      {"cudaMemPoolGetAttribute", true,
+       [&] { cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &bytes); }},
+      {"cudaMemPoolSetAttribute", true,
+       [&] { cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes); }},
+      {"cudaMemPoolTrimTo", true, [&] { cudaMemPoolTrimTo(pool, 0); }},
+      {"cudaMallocFromPoolAsync", true, [&] { cudaMallocFromPoolAsync(&address, 1024, pool, other); }},
+      {"cudaFreeAsync", true, [&] { cudaFreeAsync(pooled, other); }},
+      {"cudaStreamGetId of the captured", true, [&] { cudaStreamGetId(captured, &id); }},
+      {"cudaStreamGetId", false, [&] { cudaStreamGetId(other, &id); }},
+      {"cudaStreamIsCapturing", false, [&] { cudaStreamIsCapturing(captured, &status); }},
+      {"cudaEventCreateWithFlags", false, [&] { cudaEventCreateWithFlags(&event, cudaEventDisableTiming); }},
+      {"cudaMemGetInfo", false, [&] { cudaMemGetInfo(&free_bytes, &total_bytes); }},
+      {"cudaDeviceGetAttribute", false, [&] { cudaDeviceGetAttribute(&value, cudaDevAttrMemoryPoolsSupported, 0); }},
+  };
+  for (const Row& row : rows) {
+    cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal);
+    row.call();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(captured, &graph), row.ends ? cudaErrorStreamCaptureInvalidated : cudaSuccess)
+        << row.name;
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+  cudaFreeAsync(pooled, other);
 }
 
 TEST_F(EmulatedMachine, AnEventOfOneDeviceIsNotRecordedOnAnother) {

@@ -5,13 +5,17 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/tune_space.h>
+#include <tenon/replay/engine/recorded_addresses.h>
 #include <tenon/replay/formats/pytorch/snapshot_writer.h>
 #include <tenon/replay/results/fidelity.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tenon::replay {
 namespace {
@@ -123,6 +127,49 @@ TEST(Fidelity, ItsSentenceSaysWhichSettingsAndWhatCameOut) {
   fidelity.is_exact = true;
   EXPECT_THAT(fidelity.sentence(), HasSubstr("the replay makes the same 40 device calls at the same events and ends "
                                              "with the same 80.0 MiB reserved"));
+}
+
+// A program in plain PyTorch 2.11 on an H100, recorded by bench/replay/against_gpu.py.
+TEST(Fidelity, OfEqualBlocksAnOlderPytorchTookTheOneAtTheLowestAddress) {
+  load_all_plugins();
+  Trace trace = read_traces(example_trace("resnet_sizes_h100.pickle.gz")).front();
+  const Fidelity found = as_recorded(trace);
+  EXPECT_TRUE(found.is_exact) << found.sentence();
+  EXPECT_TRUE(found.ties_by_address);
+  EXPECT_EQ(found.recorded_actions, 52u);
+  EXPECT_THAT(found.sentence(), HasSubstr("PyTorch's default settings of a version before May 2026"));
+
+  // Of the same replay without the recorded addresses nothing of that is known.
+  trace.recorded->acquired.clear();
+  const Fidelity blind = as_recorded(trace);
+  EXPECT_FALSE(blind.is_exact);
+  EXPECT_FALSE(blind.ties_by_address);
+}
+
+TEST(RecordedAddresses, SegmentsOfASizeLieWhereTheRecordedOnesDidInTheirOrder) {
+  const std::vector<RecordedSegment> acquired{{4096, 0x70000}, {4096, 0x50000}, {8192, 0x60000}};
+  RecordedAddresses addresses(acquired);
+  std::byte memory[5];
+  const auto number = [](void* address) { return reinterpret_cast<std::uintptr_t>(address); };
+  EXPECT_EQ(number(addresses.place(&memory[0], 8192)), 0x60000u);
+  EXPECT_EQ(number(addresses.place(&memory[1], 4096)), 0x70000u);
+  EXPECT_EQ(number(addresses.place(&memory[2], 4096)), 0x50000u);
+  EXPECT_EQ(addresses.place(&memory[3], 4096), &memory[3]) << "no more of that size were recorded";
+  EXPECT_EQ(addresses.place(&memory[4], 512), &memory[4]);
+  EXPECT_EQ(addresses.give_back(reinterpret_cast<void*>(0x50000)), &memory[2]);
+  EXPECT_EQ(addresses.give_back(&memory[3]), &memory[3]);
+}
+
+TEST(RecordedAddresses, WhatOverlapsOrCannotBeIsLeftOut) {
+  const std::uint64_t beyond = std::uint64_t{1} << 52;
+  const std::vector<RecordedSegment> acquired{{4096, 0},       {4096, 0x70001}, {4096, beyond},
+                                              {4096, 0x70000}, {8192, 0x6f000}, {8192, 0x6f000}};
+  RecordedAddresses addresses(acquired);
+  std::byte memory[4];
+  EXPECT_EQ(addresses.place(&memory[0], 4096), reinterpret_cast<void*>(0x70000)) << "the others cannot be";
+  EXPECT_EQ(addresses.place(&memory[1], 8192), &memory[1]) << "it would reach into the one before";
+  addresses.give_back(reinterpret_cast<void*>(0x70000));
+  EXPECT_EQ(addresses.place(&memory[2], 8192), reinterpret_cast<void*>(0x6f000));
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ extern "C" {
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* handle, const cudaMemPoolProps* properties) {
   Call call("cudaMemPoolCreate");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   const int device = properties->location.id;
   if (properties->allocType != cudaMemAllocationTypePinned || properties->location.type != cudaMemLocationTypeDevice ||
       device < 0 || device >= call.machine().settings.devices || !call.machine().settings.memory_pools) {
@@ -78,6 +79,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* handle, const cudaMemPoolProps* pro
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
   Call call("cudaMemPoolDestroy");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   Pool& pool = pool_of(call, handle);
   pool.alive = false;
   call.machine().shrink(pool, 0);
@@ -87,6 +89,7 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   Call call("cudaMemPoolSetAttribute");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   Pool& pool = pool_of(call, handle);
   const auto flag = [&] { return *static_cast<const int*>(value) != 0; };
   switch (attribute) {
@@ -110,6 +113,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   Call call("cudaMemPoolGetAttribute");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   const Pool& pool = pool_of(call, handle);
   const auto is = [&](bool on) { *static_cast<int*>(value) = on ? 1 : 0; };
   const auto has = [&](std::size_t bytes) { *static_cast<cuuint64_t*>(value) = bytes; };
@@ -140,6 +144,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t handle, std::size_t keep_bytes) {
   Call call("cudaMemPoolTrimTo");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   call.machine().shrink(pool_of(call, handle), keep_bytes);
   return cudaSuccess;
 }
@@ -165,6 +170,7 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* 
 cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPool_t handle, cudaStream_t stream) {
   Call call("cudaMallocFromPoolAsync");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   return call.result(allocate(call, pool_of(call, handle), pointer, bytes, stream));
 }
 
@@ -172,6 +178,7 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPo
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
   Call call("cudaMallocAsync");
   if (call.refused()) return call.refusal();
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   const int device = call.stream(stream).context->device;
   Pool*& pool = call.machine().default_pools[static_cast<std::size_t>(device)];
   if (pool == nullptr) pool = call.machine().new_pool(device);
@@ -183,6 +190,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t handle) {
   if (call.refused()) return call.refusal();
   Stream& stream = call.stream(handle);
   if (stream.capture != nullptr) misuse("cudaFreeAsync in a capture is not emulated");
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   Machine& machine = call.machine();
   Extent& extent = allocated(call, pointer);
   if (extent.is_freed) misuse("cudaFreeAsync was given memory that is freed already");

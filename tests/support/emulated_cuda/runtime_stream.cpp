@@ -58,7 +58,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
   Call call("cudaStreamGetId");
   if (call.refused()) return call.refusal();
-  *id = call.stream(handle).id;
+  Stream& stream = call.stream(handle);
+  if (captured(stream)) return call.result(cudaErrorStreamCaptureUnsupported);  // whatever the mode
+  *id = stream.id;
   return cudaSuccess;
 }
 
@@ -67,6 +69,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (call.refused()) return call.refusal();
   Stream& stream = call.stream(handle);
   if (captured(stream)) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   std::vector<WorkRef> all{stream.last};
   if (stream.legacy) {
     for (const Stream* other : call.machine().streams) {
@@ -83,6 +86,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (call.refused()) return call.refusal();
   Stream& stream = call.stream(handle);
   if (captured(stream)) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   if (stream.last == nullptr || stream.last->done) return cudaSuccess;
   call.machine().queue.nudge(stream.last);
   return call.result(cudaErrorNotReady);
@@ -167,6 +171,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   if (call.refused()) return call.refusal();
   const Event& event = call.event(handle);
   if (event.capture != nullptr) return call.result(cudaErrorCapturedEvent);
+  if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
   const WorkRef work = event.work;
   call.machine().queue.complete({work});
   call.machine().settle_pools(event.context->device);
