@@ -113,6 +113,16 @@ def use(allocator=None, *, library=None, **options):
     _allocator = pluggable
 
 
+def answer_as_torch():
+    """torch.cuda.memory_stats(), and what PyTorch makes of it (memory_allocated(), memory_summary() …), and the resets of peaks
+    and sums answer from Tenon from now on, for programs that call them."""
+    import torch
+
+    for name in ("memory_stats", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+        for module in (torch.cuda, torch.cuda.memory):
+            setattr(module, name, globals()[name])
+
+
 def _index(device):
     if isinstance(device, int):
         return device

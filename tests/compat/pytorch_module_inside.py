@@ -43,4 +43,10 @@ for _ in range(40_000):  # until the segment that is there is full
 assert "out of memory" in said and "cuda:0" in said, said
 assert raised(torch.cuda.OutOfMemoryError, lambda: pools._cuda_beginAllocateToPool(100, (0, 0))) == said
 assert tenon_torch.memory_stats(0)["num_ooms"] == 2
+tenon_torch.answer_as_torch()
+assert torch.cuda.memory_allocated(0) == tenon_torch.memory_allocated(0) > 0
+assert torch.cuda.max_memory_reserved(0) == tenon_torch.max_memory_reserved(0) == 2 << 20
+assert torch.cuda.memory_summary(0) == tenon_torch.memory_summary(0)
+torch.cuda.reset_peak_memory_stats(0)
+assert torch.cuda.memory.max_memory_allocated(0) == tenon_torch.memory_allocated(0)
 print("the module inside torch", torch.__version__, ": right")
