@@ -50,21 +50,26 @@ struct OutOfMemoryOfPytorch {
 
 #define TENON_C10_ARGUMENTS "ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
+/// A symbol of a library of PyTorch's that is loaded, which stays so: what was found is used for good.
+void* symbol_of_pytorch(const char* name) {
+  for (const char* const file : {"libc10.so", "libc10_cuda.so", "libtorch_cuda.so", "libtorch_python.so"}) {
+    if (void* const library = ::dlopen(file, RTLD_LAZY | RTLD_NOLOAD)) {
+      if (void* const found = ::dlsym(library, name)) return found;
+    }
+  }
+  return nullptr;
+}
+
 OutOfMemoryOfPytorch look_up() {
   OutOfMemoryOfPytorch found;
-  void* const c10 = ::dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (c10 == nullptr) return found;
-  const auto symbol = [&](const char* name) { return ::dlsym(c10, name); };
-  found.type = static_cast<std::type_info*>(symbol("_ZTIN3c1016OutOfMemoryErrorE"));
-  if (void* own = symbol("_ZN3c1016OutOfMemoryErrorCI1NS_5Error" TENON_C10_ARGUMENTS)) {
+  found.type = static_cast<std::type_info*>(symbol_of_pytorch("_ZTIN3c1016OutOfMemoryErrorE"));
+  if (void* const own = symbol_of_pytorch("_ZN3c1016OutOfMemoryErrorC1" TENON_C10_ARGUMENTS)) {
     found.construct = reinterpret_cast<Construct>(own);
-  } else if (void* own = symbol("_ZN3c1016OutOfMemoryErrorC1" TENON_C10_ARGUMENTS)) {
-    found.construct = reinterpret_cast<Construct>(own);
-  } else if (void* const virtuals = symbol("_ZTVN3c1016OutOfMemoryErrorE")) {
+  } else if (void* const virtuals = symbol_of_pytorch("_ZTVN3c1016OutOfMemoryErrorE")) {
     found.virtuals = static_cast<void**>(virtuals) + 2;  // behind the offset to the top and the type
-    found.construct = reinterpret_cast<Construct>(symbol("_ZN3c105ErrorC1" TENON_C10_ARGUMENTS));
+    found.construct = reinterpret_cast<Construct>(symbol_of_pytorch("_ZN3c105ErrorC1" TENON_C10_ARGUMENTS));
   }
-  return found;  // libc10 stays loaded: what was found is used for good
+  return found;
 }
 
 void destroy(void* exception) { static_cast<std::exception*>(exception)->~exception(); }

@@ -5,7 +5,7 @@
 
 namespace tenon::pytorch {
 
-/// Throws c10::OutOfMemoryError with that text where libc10 is loaded and has what it takes, else what derives from
+/// Throws c10::OutOfMemoryError with that text where PyTorch is loaded and has what it takes, else what derives from
 /// std::bad_alloc. Programs catch the first as torch.OutOfMemoryError, the second is a RuntimeError in Python.
 [[noreturn]] void raise_out_of_memory(const std::string& message);
 

@@ -7,7 +7,7 @@
 //
 // Functions of PyTorch's side throw where they fail, since PyTorch takes what they return without a look: a null
 // pointer would be a tensor without memory. Out of memory is c10::OutOfMemoryError (torch.OutOfMemoryError) where
-// libc10 is loaded and has it, else an exception derived from std::bad_alloc; anything else is a std::runtime_error.
+// PyTorch is loaded and has it, else an exception derived from std::bad_alloc; anything else is a std::runtime_error.
 // Both become Python exceptions whose text is Tenon's sentence. Functions of Python's side do not throw: they return -1
 // or null, and tenon_torch_last_error() has the sentence.
 #pragma once
