@@ -332,12 +332,15 @@ def features(torch, figures):
 
     results = {}
     for check in (streams, threads, record_stream, empty_cache, limit, out_of_memory, graph):
+        start = time.perf_counter()
         try:
             results[check.__name__] = check() or "right"
         except Exception as error:  # the others are still worth a look
             results[check.__name__] = f"{type(error).__name__}: {error}".split("\n")[0]
             if check is not graph or NO_POOLS not in str(error):
                 results["failed"] = True
+        if time.perf_counter() - start > 2:
+            results[check.__name__] += f" ({time.perf_counter() - start:.0f} s)"
     return results
 
 
