@@ -13,6 +13,8 @@ import ctypes
 import json
 import os
 import pathlib
+import pickle
+import tempfile
 
 LIBRARY = "libtenon_pytorch_allocator.so"
 _library = None
@@ -97,8 +99,8 @@ def use(allocator=None, *, library=None, **options):
     if _allocator is not None:
         raise TenonError("PyTorch is served by Tenon already; it cannot be switched a second time")
     loaded = load(library)
-    if allocator is None and options:
-        allocator = "caching"
+    if allocator is None:
+        allocator = os.environ.get("TENON_ALLOCATOR") or ("caching" if options else None)
     if allocator is not None:
         _call("configure", spec_of(os.fspath(allocator), options).encode())
     pluggable = torch.cuda.memory.CUDAPluggableAllocator(loaded._name, "tenon_torch_alloc", "tenon_torch_free")
@@ -198,3 +200,12 @@ def record_memory_history(max_entries=1_000_000, device=None):
 def dump_snapshot(path, device=None):
     """Writes what torch.cuda.memory._dump_snapshot() would: for `tenon replay`, or PyTorch's viewer."""
     _call("dump_snapshot", _index(device), os.fspath(path).encode())
+
+
+def snapshot(device=None):
+    """What torch.cuda.memory._snapshot() would return: segments with their blocks, and the history where one is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "memory.pickle")
+        dump_snapshot(path, device)
+        with open(path, "rb") as file:
+            return pickle.load(file)

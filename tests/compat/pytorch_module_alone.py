@@ -1,5 +1,6 @@
 """tenon_torch.py with a stand-in of torch, which keeps what it is told and calls it as PyTorch does."""
 import ctypes
+import os
 import sys
 import tempfile
 import types
@@ -49,9 +50,13 @@ assert tenon_torch.spec_of("caching", {"max_split_size": "1MiB", "x": True}) == 
 assert tenon_torch.spec_of("caching:x=1", {"y": 2}) == "caching:x=1,y=2"
 refused("into the file", lambda: tenon_torch.spec_of("memory.toml", {"x": 1}))
 refused("mortise", lambda: tenon_torch.use("mortis"))
-refused("max_split_size", lambda: tenon_torch.use("caching", max_split_siez="1MiB"))
+refused("max_split_size", lambda: os.environ["TENON_ALLOCATOR"] = "expandabel"
+refused("expandable", tenon_torch.use)
+tenon_torch.use("caching", max_split_siez="1MiB"))
 assert "current" not in told, "PyTorch was switched to what was refused"
 
+os.environ["TENON_ALLOCATOR"] = "expandabel"
+refused("expandable", tenon_torch.use)
 tenon_torch.use("caching", max_split_size="128MiB")
 assert set(told) == {"alloc", "free", "current", "set_init_fn", "set_reset_fn", "set_memory_fraction_fn", "set_record_stream_fn",
                      "set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool"}, told
@@ -72,6 +77,8 @@ tenon_torch.record_memory_history(100)
 with tempfile.TemporaryDirectory() as folder:
     tenon_torch.dump_snapshot(folder + "/memory.pickle")
     assert b"active_allocated" in open(folder + "/memory.pickle", "rb").read()
+segments = tenon_torch.snapshot()["segments"]
+assert [segment["total_size"] for segment in segments] == [2 << 20] and segments[0]["blocks"][0]["requested_size"] == 1000
 tenon_torch.record_memory_history(None)
 told["free"](block, 1000, 0, None)
 assert tenon_torch.memory_allocated() == 0 and tenon_torch.max_memory_allocated() == 1024
