@@ -7,7 +7,7 @@ install(TARGETS tenon tenon_plugin tenon_compat EXPORT TenonTargets
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   FILE_SET parts DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/compat/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon/compat
-  COMPONENT development FILES_MATCHING PATTERN "*.h")
+  COMPONENT development FILES_MATCHING PATTERN "*.h" PATTERN "pytorch" EXCLUDE)
 install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION ${TENON_CMAKE_DIR} COMPONENT development)
 
 # The program finds the library, and the library its plugins, from where they lie: the whole tree can be moved.

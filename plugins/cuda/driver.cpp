@@ -82,6 +82,12 @@ void CudaDriver::destroy_stream(StreamRef stream) noexcept {
   cudaStreamDestroy(native(stream));
 }
 
+StreamRef CudaDriver::foreign_stream(std::uint64_t handle) {
+  const StreamRef stream{handle};
+  memory_.timeline().revive(stream);  // where a stream of ours had that handle and is gone, this is another one
+  return stream;
+}
+
 void CudaDriver::synchronize(StreamRef stream) {
   const ContextGuard guard(context_);
   check(cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize");

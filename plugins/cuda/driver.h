@@ -9,6 +9,7 @@
 #include "switches.h"
 
 #include <tenon/device/device_driver.h>
+#include <tenon/device/foreign_streams.h>
 
 #include <memory>
 #include <mutex>
@@ -16,7 +17,7 @@
 
 namespace tenon::cuda {
 
-class CudaDriver final : public DeviceDriver {
+class CudaDriver final : public DeviceDriver, public TakesForeignStreams {
  public:
   CudaDriver(int device, std::size_t capacity_bytes, const Switches& switches);
   /// Waits for the device: work that is queued may use what goes away here.
@@ -50,6 +51,9 @@ class CudaDriver final : public DeviceDriver {
   void destroy_graph(GraphRef graph) noexcept override;
 
   bool share_memory_with(int peer) override;
+
+  /// A StreamRef of this plugin is CUDA's handle, whoever made the stream.
+  StreamRef foreign_stream(std::uint64_t handle) override;
 
   const Context& context() const { return context_; }
   const DeviceLimits& limits() const { return limits_; }

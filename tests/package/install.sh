@@ -21,5 +21,8 @@ find "$installed" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec strip --s
 leaks=$(grep -rlF -e "$TENON_SOURCE_DIR/" -e "$TENON_BINARY_DIR/" "$installed" || true)
 [[ -z $leaks ]] || fail "files name the build: $leaks"
 
+[[ -e $libdir/libtenon_pytorch_allocator.so && -e $libdir/tenon/python/tenon_torch.py ]] || fail "nothing for PyTorch was installed"
+[[ ! -e $installed/include/tenon/compat/pytorch ]] || fail "headers of what PyTorch loads were installed"
+
 listed=$("$installed/bin/tenon" plugins list --format json) || fail "tenon plugins list"
 [[ $listed == *"$libdir/tenon/plugins/caching.so"* ]] || fail "the moved program did not find its own plugins: $listed"

@@ -1,6 +1,9 @@
 // Tickets of the CUDA plugin: of streams that are destroyed, of other devices, and while the device is waited for.
 #include "plugins/emulated_device.h"
 
+#include <tenon/device/foreign_streams.h>
+
+#include <cuda_runtime_api.h>
 #include <future>
 
 namespace tenon::test {
@@ -77,6 +80,24 @@ TEST_F(CudaTickets, AStreamThatGetsAnOldHandleBeginsALineOfItsOwn) {
   memory(0).wait(before);
   EXPECT_TRUE(memory(0).reached(before));
   device(0).destroy_stream(young);
+}
+
+TEST_F(CudaTickets, AStreamOfAnotherLibraryThatGetsAnOldHandleIsNotTheOldOne) {
+  const StreamRef old = device(0).create_stream(0);
+  busy(old);
+  device(0).destroy_stream(old);
+  cudaStream_t handle = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(reinterpret_cast<std::uint64_t>(handle), old.id) << "the test needs a handle that is given again";
+  TakesForeignStreams* const driver = takes_foreign_streams(device(0));
+  ASSERT_NE(driver, nullptr);
+  const StreamRef theirs = driver->foreign_stream(reinterpret_cast<std::uint64_t>(handle));
+  bool ran = false;
+  device(0).enqueue(theirs, [&] { ran = true; });
+  memory(0).wait(memory(0).mark(theirs));
+  EXPECT_TRUE(ran) << "the ticket was one of the old stream";
+  EXPECT_EQ(driver->foreign_stream(0), StreamRef{});
+  EXPECT_EQ(cudaStreamDestroy(handle), cudaSuccess);
 }
 
 TEST_F(CudaTickets, AMarkOnADestroyedStreamMeansWhatItStillHadToDo) {
