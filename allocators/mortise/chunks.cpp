@@ -1,10 +1,18 @@
 // Physical memory taken from the device and given back, chunk by chunk.
 #include "home.h"
 
+#include <tenon/core/units.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace tenon::mortise {
+
+namespace {
+
+constexpr std::size_t kWorthAsking = 1 * GiB;  // what the device has left is one more call
+
+}  // namespace
 
 /// False when the device has no more.
 bool Home::acquire_chunk(Chunk& chunk, std::uintptr_t address, std::size_t bytes) {
@@ -45,6 +53,8 @@ Home::Chunks Home::acquire_chunks(std::uintptr_t address, std::size_t bytes, std
     }
     return taken;
   };
+  // Chunk by chunk a device would be filled before it refused: a GPU takes seconds for that.
+  if (needed >= kWorthAsking && needed > source_.usage().free_bytes) return chunks;
   try {
     if (take_up_to(bytes) >= needed) return chunks;
     drop_all();
