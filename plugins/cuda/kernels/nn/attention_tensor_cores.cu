@@ -1,5 +1,5 @@
 // Attention of float16 and bfloat16 on tensor cores, after Dao, "FlashAttention-2", 2023. A block of four warps owns
-// rows of the result, 16 * kM a warp, and reads tiles of the other operands, of which the next is copied meanwhile.
+// rows of the result, 16 a warp, and reads tiles of the other operands, of which the next is copied meanwhile.
 // Scores and weights stay in registers: the block of sums that a product leaves is the left operand of the next one.
 //
 // Forward: a block owns queries. Backward: one kernel owns queries and sums dq, one owns keys and sums dk and dv, so
@@ -17,7 +17,9 @@ namespace {
 
 using namespace mma;
 
-constexpr int kTeam = 128;     // threads of a block
+constexpr int kTeam = 128;  // threads of a block
+constexpr int kM = 1;       // blocks of 16 rows that a warp owns
+constexpr int kRows = kTeam / kWarp * 16 * kM;
 constexpr int kStreamed = 64;  // rows of a tile that is read; kernels with many sums use kPart of them at a time
 constexpr int kStages = 2;     // tiles of an operand in shared memory
 constexpr float kNever = -INFINITY;
@@ -46,7 +48,6 @@ struct Side {
 };
 
 // Which rows of which head this block owns.
-template <int kRows>
 struct Place {
   // Blocks with the most tiles to read begin first: `last_first` where those are the last rows.
   __device__ Place(int rows, i64 heads, bool last_first) {
@@ -66,16 +67,23 @@ __device__ inline float exp2_of(float x) {
   return y;
 }
 
-// The scores of one head. kGeneral: with a mask or dropout.
+// The scores of one head. kGeneral: with a mask, dropout, or a scale that is not positive.
 template <class E, bool kGeneral>
 struct Scores {
   __device__ Scores(const AttentionProblem& problem, const AttentionMask& m, i64 b, i64 h, i64 at)
-      : p(problem), mask(m), head(at), scale(static_cast<float>(problem.scale) * kLog2E) {
+      : p(problem),
+        mask(m),
+        head(at),
+        length(static_cast<int>(problem.length)),
+        keys(static_cast<int>(problem.keys)),
+        scale(static_cast<float>(problem.scale) * kLog2E) {
     if constexpr (kGeneral) mask_base = b * m.strides[0] + h * m.strides[1];
   }
-  /// From the product of the rows of query i and key j; both may lie beyond the last.
+  /// Both may lie beyond the last.
+  __device__ bool sees(int i, int j) const { return i < length && j < keys && (!p.causal || j <= i); }
+  /// From the product of the rows of query i and key j.
   __device__ float of(int i, int j, float product) const {
-    if (i >= p.length || j >= p.keys || (p.causal && j > i)) return kNever;
+    if (!sees(i, j)) return kNever;
     const float value = product * scale;
     if constexpr (kGeneral) {
       if (mask.data == nullptr) return value;
@@ -86,11 +94,12 @@ struct Scores {
     return value;
   }
   __device__ bool dropped(PhiloxReader& words, int i, int j) const {
-    return i < p.length && j < p.keys && words.word((head * p.length + i) * p.keys + j) < p.dropped_below;
+    return i < length && j < keys && words.word((head * p.length + i) * p.keys + j) < p.dropped_below;
   }
   const AttentionProblem& p;
   const AttentionMask& mask;
   i64 head, mask_base = 0;
+  int length, keys;
   float scale;
 };
 
@@ -111,8 +120,9 @@ __device__ inline int own_column(int n) { return 8 * n + lane() % 4 * 2; }
 template <int kM>
 struct Softmax {
   float most[kM][2], total[kM][2];
+  float unit;  // what a score of 1 is in powers of two, not negative
 
-  __device__ Softmax() {
+  __device__ explicit Softmax(float u) : unit(u) {
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -142,14 +152,14 @@ struct Softmax {
 #pragma unroll
         for (int n = 0; n < kN; ++n) highest = fmaxf(highest, fmaxf(scores[m][n][2 * r], scores[m][n][2 * r + 1]));
         highest = most_of_row(highest);
-        const float base = highest == kNever ? 0.0f : highest;
-        const float factor = exp2_of(most[m][r] - base);
+        const float base = highest == kNever ? 0.0f : highest * unit;
+        const float factor = exp2_of(most[m][r] * unit - base);
         float sum = 0;
 #pragma unroll
         for (int n = 0; n < kN; ++n) {
 #pragma unroll
           for (int i = 2 * r; i < 2 * r + 2; ++i) {
-            scores[m][n][i] = exp2_of(scores[m][n][i] - base);
+            scores[m][n][i] = exp2_of(scores[m][n][i] * unit - base);
             sum += scores[m][n][i];
           }
         }
@@ -168,7 +178,7 @@ struct Softmax {
 // Shared memory of the kernels: `owned` tiles of kRows, then kStages times two tiles of kStreamed, then their states.
 template <int kWidth>
 constexpr int kStageBytes = 2 * kStreamed* Tile<kWidth>::kRowBytes;
-template <int kWidth, int kRows>
+template <int kWidth>
 constexpr int shared_bytes(int owned) {
   return owned * kRows * Tile<kWidth>::kRowBytes + kStages * kStageBytes<kWidth>;
 }
@@ -176,12 +186,11 @@ constexpr int kStateBytes = kStreamed * static_cast<int>(sizeof(RowState));
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-template <class E, int kWidth, int kM, bool kGeneral>
+template <class E, int kWidth, bool kGeneral>
 __global__ void __launch_bounds__(kTeam) forward_on_tensor_cores(const __grid_constant__ Forward<E> of) {
   if constexpr (kThere) {
-    constexpr int kRows = 64 * kM;
     const AttentionProblem& p = of.p;
-    const Place<kRows> place(static_cast<int>(p.length), p.heads, p.causal);
+    const Place place(static_cast<int>(p.length), p.heads, p.causal);
     const int length = static_cast<int>(p.length), all_keys = static_cast<int>(p.keys);
     const int own = static_cast<int>(threadIdx.x) / kWarp * 16 * kM;  // the warp's first row in the tile
     const int first = place.first + own;
@@ -197,7 +206,7 @@ __global__ void __launch_bounds__(kTeam) forward_on_tensor_cores(const __grid_co
     };
     const Scores<E, kGeneral> scoring(p, of.mask, place.b, place.h, place.head);
     PhiloxReader words(p.stream);
-    Softmax<kM> softmax;
+    Softmax<kM> softmax(kGeneral ? 1.0f : scoring.scale);
     Sums out[kM][kWidth / 8];
     clear(out);
     if (keys > 0) {
@@ -213,16 +222,22 @@ __global__ void __launch_bounds__(kTeam) forward_on_tensor_cores(const __grid_co
       if (p.causal && key > first + 16 * kM - 1) continue;  // none of this warp's rows sees it
       Sums scores[kM][kStreamed / 8];
       multiply_rows<E>(scores, queries, own, stage(key, 0));
-      const bool whole = !kGeneral && key + kStreamed <= all_keys && (!p.causal || key + kStreamed - 1 <= first);
+      const bool whole = key + kStreamed <= all_keys && (!p.causal || key + kStreamed - 1 <= first);
+      if (kGeneral || !whole) {
 #pragma unroll
-      for (int m = 0; m < kM; ++m) {
+        for (int m = 0; m < kM; ++m) {
 #pragma unroll
-        for (int n = 0; n < kStreamed / 8; ++n) {
+          for (int n = 0; n < kStreamed / 8; ++n) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            float& score = scores[m][n][i];
-            score = whole ? score * scoring.scale
-                          : scoring.of(first + own_row(m, i / 2), key + own_column(n) + i % 2, score);
+            for (int i = 0; i < 4; ++i) {
+              const int query = first + own_row(m, i / 2), column = key + own_column(n) + i % 2;
+              float& score = scores[m][n][i];
+              if constexpr (kGeneral) {
+                score = scoring.of(query, column, score);
+              } else {
+                if (!scoring.sees(query, column)) score = kNever;
+              }
+            }
           }
         }
       }
@@ -256,7 +271,7 @@ __global__ void __launch_bounds__(kTeam) forward_on_tensor_cores(const __grid_co
         const int i = first + own_row(m, r);
         factors[m][r] = blind ? 0.0f : static_cast<float>(kGeneral ? p.kept : 1.0) / total;
         if (lane() % 4 == 0 && i < length)
-          of.lse[place.head * length + i] = blind ? INFINITY : most * kLn2 + logf(total);
+          of.lse[place.head * length + i] = blind ? INFINITY : most * softmax.unit * kLn2 + logf(total);
       }
     }
     store_rows<E, kM>(of.y.rows(place.b, place.h, place.first, length), out, factors, queries, own);
@@ -306,13 +321,12 @@ __device__ float kept(const Scores<E, kGeneral>& scoring, PhiloxReader& words, i
   return scoring.dropped(words, i, j) ? 0.0f : static_cast<float>(scoring.p.kept);
 }
 
-template <class E, int kWidth, int kM, int kPart, bool kGeneral>
+template <class E, int kWidth, int kPart, bool kGeneral>
 __global__ void __launch_bounds__(kTeam)
     backward_queries_on_tensor_cores(const __grid_constant__ Backward<E> of, const __grid_constant__ Side<E> dq) {
   if constexpr (kThere) {
-    constexpr int kRows = 64 * kM;
     const AttentionProblem& p = of.p;
-    const Place<kRows> place(static_cast<int>(p.length), p.heads, p.causal);
+    const Place place(static_cast<int>(p.length), p.heads, p.causal);
     const int length = static_cast<int>(p.length), all_keys = static_cast<int>(p.keys);
     const int own = static_cast<int>(threadIdx.x) / kWarp * 16 * kM;
     const int first = place.first + own;
@@ -388,14 +402,13 @@ __global__ void __launch_bounds__(kTeam)
   }
 }
 
-template <class E, int kWidth, int kM, int kPart, bool kGeneral>
+template <class E, int kWidth, int kPart, bool kGeneral>
 __global__ void __launch_bounds__(kTeam)
     backward_keys_on_tensor_cores(const __grid_constant__ Backward<E> of, const __grid_constant__ Side<E> dk,
                                   const __grid_constant__ Side<E> dv) {
   if constexpr (kThere) {
-    constexpr int kRows = 64 * kM;
     const AttentionProblem& p = of.p;
-    const Place<kRows> place(static_cast<int>(p.keys), p.heads, false);
+    const Place place(static_cast<int>(p.keys), p.heads, false);
     const int length = static_cast<int>(p.length), all_keys = static_cast<int>(p.keys);
     const int own = static_cast<int>(threadIdx.x) / kWarp * 16 * kM;
     const int first = place.first + own;
@@ -489,34 +502,33 @@ __global__ void __launch_bounds__(kTeam)
   }
 }
 
-// A kernel with its shape: 64 or 128 rows a block, and parts of tiles as large as registers allow.
+// A kernel and its shared memory. Parts of tiles are as large as registers allow: on an H100 that was the fastest of
+// 16, 32 and 64, and 16 rows a warp were faster than 32, of which fewer blocks are on a multiprocessor at a time.
 template <class F>
 struct Choice {
   F kernel;
-  int rows;
   int shared_bytes;
 };
 
 template <class E, int kWidth, bool kGeneral>
 auto forward_choice() {
-  constexpr int kM = kWidth <= 64 ? 2 : 1;
-  return Choice{forward_on_tensor_cores<E, kWidth, kM, kGeneral>, 64 * kM, shared_bytes<kWidth, 64 * kM>(1)};
+  return Choice{forward_on_tensor_cores<E, kWidth, kGeneral>, shared_bytes<kWidth>(1)};
 }
 template <class E, int kWidth, bool kGeneral>
 auto queries_choice() {
-  constexpr int kPart = kWidth <= 64 ? 64 : kGeneral ? 16 : 32;
-  return Choice{backward_queries_on_tensor_cores<E, kWidth, 1, kPart, kGeneral>, 64, shared_bytes<kWidth, 64>(2)};
+  constexpr int kPart = kWidth > 64 && kGeneral ? 16 : 64;
+  return Choice{backward_queries_on_tensor_cores<E, kWidth, kPart, kGeneral>, shared_bytes<kWidth>(2)};
 }
 template <class E, int kWidth, bool kGeneral>
 auto keys_choice() {
-  constexpr int kPart = kWidth <= 64 ? 32 : 16;
-  return Choice{backward_keys_on_tensor_cores<E, kWidth, 1, kPart, kGeneral>, 64,
-                shared_bytes<kWidth, 64>(2) + kStages * kStateBytes};
+  constexpr int kPart = kWidth > 64 ? 16 : kGeneral ? 32 : 64;
+  return Choice{backward_keys_on_tensor_cores<E, kWidth, kPart, kGeneral>,
+                shared_bytes<kWidth>(2) + kStages * kStateBytes};
 }
 
 template <class C>
 LaunchShape shape_of(const C& choice, i64 rows, i64 heads) {
-  return {.grid = static_cast<unsigned>(ceil_div(rows, choice.rows) * heads),
+  return {.grid = static_cast<unsigned>(ceil_div(rows, kRows) * heads),
           .block = kTeam,
           .shared_bytes = static_cast<std::size_t>(choice.shared_bytes)};
 }
@@ -556,7 +568,7 @@ bool chosen(Dtype dtype, const AttentionProblem& p, bool masked, const F& f) {
   if (p.length == 0 || p.keys == 0 || std::max(p.length, p.keys) > kMostRows) return false;
   const auto with_width = [&]<class E>(Type<E> type) {
     const auto with_general = [&]<int kWidth>(std::integral_constant<int, kWidth> width) {
-      return masked || p.drops ? f(type, width, std::true_type{}) : f(type, width, std::false_type{});
+      return masked || p.drops || !(p.scale > 0) ? f(type, width, std::true_type{}) : f(type, width, std::false_type{});
     };
     return std::max(p.width, p.value_width) <= 64 ? with_general(std::integral_constant<int, 64>{})
                                                   : with_general(std::integral_constant<int, 128>{});

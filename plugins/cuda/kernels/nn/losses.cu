@@ -1,6 +1,7 @@
 // nll_loss and its backward: contiguous (N, C) or (N, C, S), targets (N) or (N, S).
 #include <tenon/kernel/attributes/normalization.h>
 
+#include "kernels/driver_of.h"
 #include "kernels/errors.cuh"
 #include "kernels/reduce/reduce.cuh"
 
@@ -16,6 +17,8 @@ struct Shape {
     for (int d = 2; d < logits.rank; ++d) inner *= logits.sizes[d];
   }
   i64 count() const { return batch * inner; }
+  /// Where class c of sample i lies.
+  __device__ i64 at(i64 i, i64 c) const { return (i / inner * classes + c) * inner + i % inner; }
 };
 
 struct Targets {
@@ -48,7 +51,7 @@ struct SampleLoss {
     LossAndWeight result{0, 0};
     if (c >= 0) {
       result.weight = weight ? load_as<T, double>(weight[c]) : 1.0;
-      result.loss = -result.weight * load_as<T, double>(logp[(i / s.inner * s.classes + c) * s.inner + i % s.inner]);
+      result.loss = -result.weight * load_as<T, double>(logp[s.at(i, c)]);
     }
     if (each) each[i] = store_as<T>(result.loss);
     return result;
@@ -92,21 +95,19 @@ void nll_loss(KernelContext& context, Views outputs, Views inputs, const void* a
   });
 }
 
-/// total_weight: null where the loss is no mean. dloss has an element a sample, or one.
+/// total_weight: null where the loss is no mean. dloss has an element a sample, or one. dlogp is 0 but for the class of
+/// each sample, which a thread writes.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     loss_gradient_kernel(Shape s, T* dlogp, const T* dloss, bool each, Targets targets, const T* weight,
-                         const T* total_weight, i64 total) {
-  for (i64 i = first_item(); i < total; i += all_items()) {
-    const i64 c = i / s.inner % s.classes;
-    const i64 sample = i / s.inner / s.classes * s.inner + i % s.inner;
-    double gradient = 0;
-    if (targets[sample] == c) {
-      gradient = -load_as<T, double>(dloss[each ? sample : 0]);
-      if (weight) gradient *= load_as<T, double>(weight[c]);
-      if (total_weight) gradient /= load_as<T, double>(*total_weight);
-    }
-    dlogp[i] = store_as<T>(gradient);
+                         const T* total_weight, i64 count) {
+  for (i64 i = first_item(); i < count; i += all_items()) {
+    const i64 c = targets[i];
+    if (c < 0) continue;
+    double gradient = -load_as<T, double>(dloss[each ? i : 0]);
+    if (weight) gradient *= load_as<T, double>(weight[c]);
+    if (total_weight) gradient /= load_as<T, double>(*total_weight);
+    dlogp[s.at(i, c)] = store_as<T>(gradient);
   }
 }
 
@@ -116,11 +117,13 @@ void nll_loss_backward(KernelContext& context, Views outputs, Views inputs, cons
   const TensorView &dlogp = outputs[0], &dloss = inputs[0], &target = inputs[1], &weight = inputs[2];
   const Shape s(dlogp);
   const i64 total = dlogp.element_count();
+  if (total == 0) return;
   const Targets targets{target.as<const i64>(), a.ignore_index, s.classes, errors(context, kText)};
   floats_only("nll_loss_backward", dlogp.dtype, [&]<class T>(Type<T>) {
     const T* const divisor = a.reduction == LossReduction::kMean ? inputs[3].as<const T>() : nullptr;
-    launch(context, {.grid = blocks_for(total), .block = kThreads}, loss_gradient_kernel<T>, s, dlogp.as<T>(),
-           dloss.as<const T>(), a.reduction == LossReduction::kNone, targets, weight.as<const T>(), divisor, total);
+    driver_of(context).fill(dlogp.data, 0, static_cast<std::size_t>(total) * sizeof(T), context.stream());
+    launch(context, {.grid = blocks_for(s.count()), .block = kThreads}, loss_gradient_kernel<T>, s, dlogp.as<T>(),
+           dloss.as<const T>(), a.reduction == LossReduction::kNone, targets, weight.as<const T>(), divisor, s.count());
   });
 }
 

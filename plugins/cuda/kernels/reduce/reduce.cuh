@@ -46,7 +46,7 @@ inline Reduction plan_reduction(const TensorView& x, const TensorView& y0, const
     r.lanes = power_of_two(std::min<i64>(length, kThreads / columns));
   }
   r.across = kThreads / r.lanes;
-  constexpr i64 kBlocks = 256, kLeast = 32;  // about so many blocks, and at least so many elements for each thread
+  constexpr i64 kBlocks = 1024, kLeast = 32;  // about so many blocks, and at least so many elements for each thread
   const i64 blocks = ceil_div(r.kept.total, r.across);
   if (blocks > 0 && blocks <= kBlocks / 2 && length > r.lanes * kLeast * 2) {
     const i64 most = ceil_div(length, r.lanes * kLeast);
