@@ -158,6 +158,18 @@ TEST(MultiheadAttention, ABooleanMaskForbidsWhereTrue) {
                   .equal(std::get<0>(attention(q, q, q, Tensor(), true, added))));
 }
 
+// The softmax of nothing, with and without the weights asked for; other samples are as they were.
+TEST(MultiheadAttention, AQueryThatMaySeeNothingGivesNanAsInPyTorch) {
+  nn::MultiheadAttention attention(nn::MultiheadAttentionOptions(6, 2).dropout(0));
+  const Tensor x = rand({3, 2, 6});
+  const Tensor padding = tensor({0, 0, 1, 1, 1, 1}).view({2, 3}).to(kBool);
+  for (const bool need_weights : {true, false}) {
+    const Tensor y = std::get<0>(attention(x, x, x, padding, need_weights));
+    EXPECT_TRUE(y.select(1, 1).isnan().all().item<bool>()) << need_weights;
+    EXPECT_TRUE(y.select(1, 0).isfinite().all().item<bool>()) << need_weights;
+  }
+}
+
 TEST(MultiheadAttention, RefusesHeadsThatDoNotDivide) {
   EXPECT_THROW(nn::MultiheadAttention(6, 4), Error);
   EXPECT_THROW(nn::MultiheadAttention(6, 2)(rand({4, 2, 5}), rand({4, 2, 6}), rand({4, 2, 6})), Error);

@@ -165,6 +165,11 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
     if (options.average_attn_weights()) weights = weights.mean(1);
   } else {
     output = scaled_dot_product_attention(q, k, v, mask.defined() ? std::optional(mask) : std::nullopt, dropout);
+    // The softmax of nothing: scaled_dot_product_attention gives zeros there.
+    constexpr double kNothing = -std::numeric_limits<double>::infinity();
+    if (mask.defined()) {
+      output = output.masked_fill(mask.detach().eq(kNothing).all(-1, true), std::numeric_limits<double>::quiet_NaN());
+    }
   }
   const Tensor joined = output.permute({2, 0, 1, 3}).reshape({length, batch, embedding});
   return {tenon::linear(joined, options.out_proj_weight(), options.out_proj_bias()), weights};
