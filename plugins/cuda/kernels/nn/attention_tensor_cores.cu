@@ -52,13 +52,12 @@ struct Place {
   // Blocks with the most tiles to read begin first: `last_first` where those are the last rows.
   __device__ Place(int rows, i64 heads, bool last_first) {
     const u32 tiles = static_cast<u32>(rows + kRows - 1) / kRows, tile = blockIdx.x % tiles;
-    head = blockIdx.x / tiles;
-    b = head / heads;
-    h = head % heads;
+    head = static_cast<int>(blockIdx.x / tiles);
+    b = head / static_cast<int>(heads);
+    h = head % static_cast<int>(heads);
     first = static_cast<int>(last_first ? tiles - 1 - tile : tile) * kRows;
   }
-  i64 head, b, h;
-  int first;
+  int head, b, h, first;
 };
 
 __device__ inline float exp2_of(float x) {
@@ -70,7 +69,7 @@ __device__ inline float exp2_of(float x) {
 // The scores of one head. kGeneral: with a mask, dropout, or a scale that is not positive.
 template <class E, bool kGeneral>
 struct Scores {
-  __device__ Scores(const AttentionProblem& problem, const AttentionMask& m, i64 b, i64 h, i64 at)
+  __device__ Scores(const AttentionProblem& problem, const AttentionMask& m, int b, int h, int at)
       : p(problem),
         mask(m),
         head(at),
@@ -98,8 +97,8 @@ struct Scores {
   }
   const AttentionProblem& p;
   const AttentionMask& mask;
-  i64 head, mask_base = 0;
-  int length, keys;
+  i64 mask_base = 0;
+  int head, length, keys;
   float scale;
 };
 
@@ -186,8 +185,13 @@ constexpr int kStateBytes = kStreamed * static_cast<int>(sizeof(RowState));
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
+// Blocks of the forward that a multiprocessor shall hold; 0: as many as come of it.
+template <int kWidth, bool kGeneral>
+constexpr int kBlocks = kWidth <= 64 && !kGeneral ? 4 : 0;
+
 template <class E, int kWidth, bool kGeneral>
-__global__ void __launch_bounds__(kTeam) forward_on_tensor_cores(const __grid_constant__ Forward<E> of) {
+__global__ void __launch_bounds__(kTeam, kBlocks<kWidth, kGeneral>)
+    forward_on_tensor_cores(const __grid_constant__ Forward<E> of) {
   if constexpr (kThere) {
     const AttentionProblem& p = of.p;
     const Place place(static_cast<int>(p.length), p.heads, p.causal);
@@ -271,7 +275,7 @@ __global__ void __launch_bounds__(kTeam) forward_on_tensor_cores(const __grid_co
         const int i = first + own_row(m, r);
         factors[m][r] = blind ? 0.0f : static_cast<float>(kGeneral ? p.kept : 1.0) / total;
         if (lane() % 4 == 0 && i < length)
-          of.lse[place.head * length + i] = blind ? INFINITY : most * softmax.unit * kLn2 + logf(total);
+          of.lse[i64{place.head} * length + i] = blind ? INFINITY : most * softmax.unit * kLn2 + logf(total);
       }
     }
     store_rows<E, kM>(of.y.rows(place.b, place.h, place.first, length), out, factors, queries, own);
@@ -349,7 +353,7 @@ __global__ void __launch_bounds__(kTeam)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const int i = first + own_row(m, r);
-        states[m][r] = i < length ? of.states[place.head * length + i] : RowState{INFINITY, 0};
+        states[m][r] = i < length ? of.states[i64{place.head} * length + i] : RowState{INFINITY, 0};
       }
     }
     Sums sums[kM][kWidth / 8];
@@ -429,7 +433,7 @@ __global__ void __launch_bounds__(kTeam)
       const int t = static_cast<int>(threadIdx.x);
       if (t < kStreamed) {
         const bool there = query + t < length;
-        copy_async<8>(stage_states(query) + t * 8, of.states + place.head * length + (there ? query + t : 0),
+        copy_async<8>(stage_states(query) + t * 8, of.states + i64{place.head} * length + (there ? query + t : 0),
                       there ? 8 : 0);
       }
     };
