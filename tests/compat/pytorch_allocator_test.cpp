@@ -364,7 +364,7 @@ TEST_P(PytorchAllocators, ServesThreadsOnStreamsOfTheirOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PytorchAllocators,
-                         testing::Values("direct", "caching", "expandable", "mortise", "driver_async"),
+                         testing::Values("direct", "caching", "expandable", "mortise", "driver_async", "tlsf"),
                          [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
