@@ -238,11 +238,14 @@ TEST_F(PytorchAllocator, RequestsOfAPoolAreThoseThatItsFilterKnows) {
   cudaStream_t const captured = new_stream();
   const TenonTorchPool pool{0, 5};
   void* const before = take(1 * MiB, captured);
+  void* const of_another_stream = take(1 * MiB);
   give(before);
+  give(of_another_stream);
   tenon_torch_begin_allocate_to_pool(0, pool, [&](cudaStream_t stream) { return stream == captured; });
   void* const inside = take(1 * MiB, captured);
   EXPECT_NE(inside, before) << "what the default pool caches is not the pool's";
   void* const outside = take(1 * MiB);
+  EXPECT_EQ(outside, of_another_stream) << "from the default pool";
   std::thread([&] { give(take(1 * MiB, captured)); }).join();  // as PyTorch's threads of the backward pass
   tenon_torch_end_allocate_to_pool(0, pool);
   give(inside);
@@ -322,8 +325,9 @@ TEST_P(PytorchAllocators, ServesThreadsOnStreamsOfTheirOwn) {
       cudaEvent_t event = nullptr;
       cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
       for (int step = 0; step < 200; ++step) {
-        const std::size_t bytes = std::size_t{512} << (random() % 12);
+        const std::size_t bytes = (std::size_t{512} << (random() % 12)) - 100;
         void* const block = take(bytes, streams[i]);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 512, 0U);
         cudaMemsetAsync(block, i + 1, bytes, streams[i]);
         if (random() % 3 == 0) {
           cudaEventRecord(event, streams[i]);
@@ -360,7 +364,7 @@ TEST_P(PytorchAllocators, ServesThreadsOnStreamsOfTheirOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PytorchAllocators,
-                         testing::Values("direct", "caching", "expandable", "mortise", "driver_async"),
+                         testing::Values("direct", "caching", "expandable", "mortise", "driver_async", "tlsf"),
                          [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
