@@ -83,12 +83,13 @@ class FreeTiles {
     return best;
   }
 
-  /// `visit` must not change the index.
+  /// Every tile of at least `least_bytes`, and some that are a little shorter. `visit` must not change the index.
   template <class Visit>
-  void for_each(Visit&& visit) const {
-    std::size_t ahead = first_from(0);  // most lists are short: what is waited for is their first tile
+  void for_each(std::size_t least_bytes, Visit&& visit) const {
+    const std::size_t first = first_from(list_of(least_bytes));
+    std::size_t ahead = first;  // most lists are short: what is waited for is their first tile
     for (int lists = 0; lists < kListsAhead && ahead != kNone; ++lists) ahead = prefetch_list(ahead);
-    for (std::size_t index = first_from(0); index != kNone; index = first_from(index + 1)) {
+    for (std::size_t index = first; index != kNone; index = first_from(index + 1)) {
       if (ahead != kNone) ahead = prefetch_list(ahead);
       for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next) visit(tile);
     }
