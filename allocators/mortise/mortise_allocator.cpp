@@ -186,7 +186,7 @@ void MortiseAllocator::report(PolicyStats& stats) const {
   for (const auto& cache : caches_.all())
     for (const FreeTiles& free : cache->free)
       free.for_each(
-          0, [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
+          [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
   if (plan_ == nullptr) return;
   stats.cached_bytes += plan_->cached_bytes();
   stats.largest_free_bytes = std::max(stats.largest_free_bytes, plan_->largest_free_bytes());
@@ -198,7 +198,7 @@ void MortiseAllocator::check_invariants() const {
   joined_.check();
   for (const auto& cache : caches_.all()) {
     std::size_t bytes = 0;
-    for (const FreeTiles& free : cache->free) free.for_each(0, [&](const Tile* tile) { bytes += tile->bytes; });
+    for (const FreeTiles& free : cache->free) free.for_each([&](const Tile* tile) { bytes += tile->bytes; });
     if (bytes != cache->free_bytes.get())
       throw Error("mortise: the free tiles of a stream differ from what is counted");
   }

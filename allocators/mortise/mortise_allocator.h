@@ -99,6 +99,7 @@ class MortiseAllocator final : public Allocator {
   Block allocate_slowly(StreamCache& cache, std::size_t bytes, const Request& request);
   Block allocate_owned(StreamCache& cache, std::size_t bytes, const Request& request);
   Block allocate_otherwise(std::size_t bytes, const Request& request);
+  Block allocate_aligned(const Request& request);
   void give_back_owned(StreamCache& cache, Tile* tile) noexcept;
   void deallocate_otherwise(const Block& block, StreamRef last_use) noexcept;
   /// The tile is not looked at where no other stream uses any.

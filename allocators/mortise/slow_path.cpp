@@ -203,7 +203,7 @@ std::vector<Tile*> MortiseAllocator::free_tiles(const StreamCache& cache, std::s
   std::vector<Tile*> tiles;
   tiles.reserve(kFewTiles);
   const std::size_t from = std::min(least_bytes, home_.page_bytes());
-  for (const FreeTiles& free : cache.free) free.for_each(from, [&](Tile* tile) { tiles.push_back(tile); });
+  for (const FreeTiles& free : cache.free) free.for_each_from(from, [&](Tile* tile) { tiles.push_back(tile); });
   return tiles;
 }
 

@@ -49,6 +49,14 @@ class Rhythm {
     return is_alike && count_ >= 3 && log_[(count_ - 1) & kMask] == place;
   }
 
+  /// Whether this request is to be served without it, since nothing is expected for long, and what is noted now would
+  /// be overwritten by the time that it could be asked for. Asked once for each request.
+  bool rests() noexcept {
+    const bool is_long = pause_ > static_cast<int>(kLength);
+    pause_ -= static_cast<int>(is_long);
+    return is_long;
+  }
+
   /// Where the request would be served as before; null where nothing like it has been seen, or too little of it agreed.
   const Place* expect(Key key) noexcept {
     if (pause_ != 0) {
