@@ -1,6 +1,6 @@
 // FreeTiles: the free tiles of one region on one stream, by size: a small number of tries finds one that fits well.
 //
-//   up to 64 KiB one list for each multiple of 512 bytes, above 128 lists per power of two. Two levels of bits say
+//   up to 16 KiB one list for each multiple of 128 bytes, above 128 lists per power of two. Two levels of bits say
 //   which lists hold something.
 //
 // Note [Without branches]
@@ -11,6 +11,8 @@
 
 #include "tile.h"
 
+#include <tenon/core/units.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,8 +21,17 @@
 
 namespace tenon::mortise {
 
-/// What sizes and places are multiples of.
-inline constexpr std::size_t kGrain = 512;
+/// What sizes and places are multiples of: those of short blocks, of which there may be very many. Longer ones are
+/// multiples of kCoarseGrain, so that blocks of nearly one size can be put in each other's place.
+inline constexpr std::size_t kGrain = 128, kCoarseGrain = 512;
+/// The longest of the short ones.
+inline constexpr std::size_t kLongestOfGrain = 4096;
+
+/// Without a branch, since no processor can guess it, and without a division.
+inline std::size_t rounded(std::size_t bytes) {
+  const std::size_t within = bytes <= kLongestOfGrain ? kGrain - 1 : kCoarseGrain - 1;
+  return (bytes + within) & ~within;
+}
 
 class FreeTiles {
  public:
@@ -86,9 +97,15 @@ class FreeTiles {
   /// `visit` must not change the index.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    std::size_t ahead = first_from(0);  // most lists are short: what is waited for is their first tile
+    for_each_from(0, visit);
+  }
+  /// Every tile of at least `least_bytes`, and some that are a little shorter.
+  template <class Visit>
+  void for_each_from(std::size_t least_bytes, Visit&& visit) const {
+    const std::size_t first = first_from(list_of(least_bytes));
+    std::size_t ahead = first;  // most lists are short: what is waited for is their first tile
     for (int lists = 0; lists < kListsAhead && ahead != kNone; ++lists) ahead = prefetch_list(ahead);
-    for (std::size_t index = first_from(0); index != kNone; index = first_from(index + 1)) {
+    for (std::size_t index = first; index != kNone; index = first_from(index + 1)) {
       if (ahead != kNone) ahead = prefetch_list(ahead);
       for (Tile* tile = lists_[index]; tile != &end_; tile = tile->next) visit(tile);
     }
@@ -101,7 +118,7 @@ class FreeTiles {
   }
 
  private:
-  static constexpr std::size_t kPerPower = 128, kPowers = 31;  // the last one ends at 128 TiB
+  static constexpr std::size_t kPerPower = 128, kPowers = 31;  // the last one ends at 32 TiB
   static constexpr std::size_t kLists = kPerPower * (kPowers + 1);
   /// Always empty, and said to hold something: a search ends here.
   static constexpr std::size_t kNone = kLists - 1;

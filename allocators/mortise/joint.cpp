@@ -19,6 +19,7 @@ namespace {
 struct Source {
   Tile* tile;
   std::uintptr_t pages_begin, pages_end;
+  std::size_t run_bytes() const { return pages_end - pages_begin; }
   std::size_t head_bytes() const { return pages_begin - tile->address; }
   std::size_t tail_bytes() const { return tile->end() - pages_end; }
 };
@@ -33,21 +34,22 @@ struct Ends {
   bool found() const { return left_over != kNone; }
 };
 
-/// Ends of one kind, each shorter than a page. Of those of one size one is known: it serves as well as the others.
+/// Ends of one kind, each shorter than a page, by multiples of kCoarseGrain as blocks are. Of those of one size one is
+/// known: it serves as well as the others.
 class EndsBySize {
  public:
   explicit EndsBySize(std::size_t page_bytes)
-      : source_of_(std::make_unique_for_overwrite<std::uint32_t[]>(page_bytes / kGrain)),
-        words_(page_bytes / kGrain / 64 + 1) {}
+      : source_of_(std::make_unique_for_overwrite<std::uint32_t[]>(page_bytes / kCoarseGrain)),
+        words_(page_bytes / kCoarseGrain / 64 + 1) {}
 
   void add(std::size_t bytes, std::size_t source) {
-    const std::size_t size = bytes / kGrain;
+    const std::size_t size = bytes / kCoarseGrain;
     source_of_[size] = static_cast<std::uint32_t>(source);
     words_[size / 64] |= std::uint64_t{1} << (size % 64);
   }
   /// The source of the shortest of at least so many bytes; kNone where there is none.
   std::size_t at_least(std::size_t bytes) const {
-    const std::size_t size = bytes / kGrain;
+    const std::size_t size = align_up(bytes, kCoarseGrain) / kCoarseGrain;
     for (std::size_t word = size / 64; word < words_.size(); ++word) {
       const std::uint64_t bits = word == size / 64 ? words_[word] >> (size % 64) << (size % 64) : words_[word];
       if (bits != 0) return source_of_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
@@ -74,7 +76,7 @@ class Planner {
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (sources_[i].head_bytes() != 0) heads_of_size_.add(sources_[i].head_bytes(), i);
       if (sources_[i].tail_bytes() != 0) tails_of_size_.add(sources_[i].tail_bytes(), i);
-      page_bytes_free += sources_[i].pages_end - sources_[i].pages_begin;
+      page_bytes_free += sources_[i].run_bytes();
     }
     free_pages_ = page_bytes_free / page_bytes;
   }
@@ -132,26 +134,24 @@ class Planner {
       Source& source = sources_[ends.head];
       const std::uintptr_t begin = source.pages_begin - ends.head_bytes;
       head.push_back({begin, ends.head_bytes});
-      if (const std::size_t more = std::min(whole(between), source.pages_end - source.pages_begin); more != 0)
+      if (const std::size_t more = std::min(whole(between), source.run_bytes()); more != 0)
         head.back().bytes += take_front(source, more).bytes;
     }
     if (ends.tail != kNone) {
       Source& source = sources_[ends.tail];
-      const std::size_t more = std::min(whole(between), source.pages_end - source.pages_begin);
+      const std::size_t more = std::min(whole(between), source.run_bytes());
       tail.push_back({source.pages_end - more, more + ends.tail_bytes});
       source.pages_end -= more;
       between -= more;
     }
-    std::erase_if(sources_, [](const Source& s) { return s.pages_begin == s.pages_end; });
-    std::ranges::sort(sources_, std::ranges::greater{}, [](const Source& s) { return s.pages_end - s.pages_begin; });
+    std::erase_if(sources_, [](const Source& s) { return s.run_bytes() == 0; });
+    std::ranges::sort(sources_, std::ranges::greater{}, &Source::run_bytes);
     for (std::size_t i = 0; between != 0; ++i) {
       std::size_t chosen = i;
       // Where one run suffices, the shortest that does.
-      while (chosen + 1 < sources_.size() &&
-             sources_[chosen + 1].pages_end - sources_[chosen + 1].pages_begin >= between)
-        ++chosen;
+      while (chosen + 1 < sources_.size() && sources_[chosen + 1].run_bytes() >= between) ++chosen;
       Source& source = sources_[chosen];
-      middle.push_back(take_front(source, std::min(between, source.pages_end - source.pages_begin)));
+      middle.push_back(take_front(source, std::min(between, source.run_bytes())));
     }
     head.insert(head.end(), middle.begin(), middle.end());
     head.insert(head.end(), tail.begin(), tail.end());

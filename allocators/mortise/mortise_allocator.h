@@ -99,6 +99,7 @@ class MortiseAllocator final : public Allocator {
   Block allocate_slowly(StreamCache& cache, std::size_t bytes, const Request& request);
   Block allocate_owned(StreamCache& cache, std::size_t bytes, const Request& request);
   Block allocate_otherwise(std::size_t bytes, const Request& request);
+  Block allocate_aligned(const Request& request);
   void give_back_owned(StreamCache& cache, Tile* tile) noexcept;
   void deallocate_otherwise(const Block& block, StreamRef last_use) noexcept;
   /// The tile is not looked at where no other stream uses any.
@@ -121,7 +122,7 @@ class MortiseAllocator final : public Allocator {
   std::size_t allowed_bytes(std::size_t bytes);
   std::size_t many_tiles() const;
   std::size_t spare_pages(Region region, std::size_t pages) const;
-  std::vector<Tile*> free_tiles(const StreamCache& cache) const;
+  std::vector<Tile*> free_tiles(const StreamCache& cache, std::size_t least_bytes = 0) const;
   bool is_idle(const StreamCache& cache) { return source_.reached(source_.mark(cache.stream)); }
   Tile* take_from(StreamCache& from, StreamCache& to, Region region, std::size_t bytes);
   Tile* from_idle(StreamCache& to, Region region, std::size_t bytes, const OtherStreams& others);

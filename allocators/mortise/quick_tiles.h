@@ -7,6 +7,7 @@
 
 #include <tenon/core/units.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,20 +20,11 @@ class QuickTiles {
  public:
   static constexpr std::size_t kLargest = 1 * MiB;
 
-  Tile* pop(std::size_t bytes) noexcept {
-    const std::size_t size = bytes / kGrain;
-    Tile* tile = tops_[size];
-    if (tile == nullptr) return nullptr;
-    tops_[size] = tile->next;
-    --counts_[size];
-    ++popped_;
-    bytes_.subtract(bytes);
-    return tile;
-  }
+  Tile* pop(std::size_t bytes) noexcept { return pop(size_of(bytes), bytes); }
   /// False where enough of that size are there. `bytes` are the tile's, known before it has come to the processor's
   /// cache.
   bool push(Tile* tile, std::size_t bytes) noexcept {
-    const std::size_t size = bytes / kGrain;
+    const std::size_t size = size_of(bytes);
     if (counts_[size] >= depth_) return passed();
     tile->state = TileState::kQuick;
     tile->next = tops_[size];
@@ -45,7 +37,7 @@ class QuickTiles {
   Tile* pop_any() noexcept {
     while (bytes_.get() != 0) {
       if (next_ >= kSizes) next_ = 0;
-      if (counts_[next_] != 0) return pop(next_ * kGrain);
+      if (counts_[next_] != 0) return pop(next_, bytes_of(next_));
       next_ += are_eight_empty(next_) ? 8 : 1;
     }
     return nullptr;
@@ -65,7 +57,24 @@ class QuickTiles {
   static constexpr std::uint8_t kDepth = 16;
   static constexpr std::size_t kEnoughToJudge = 64;
   static constexpr std::uint32_t kPause = 8192;
-  static constexpr std::size_t kSizes = kLargest / kGrain + 1;
+  /// What sizes of the coarse grain are counted from.
+  static constexpr std::size_t kCoarseFrom = kLongestOfGrain / kGrain - kLongestOfGrain / kCoarseGrain;
+  static constexpr std::size_t kSizes = kCoarseFrom + kLargest / kCoarseGrain + 1;
+
+  /// The first up to kLongestOfGrain, then the second, which is less from there on.
+  static std::size_t size_of(std::size_t bytes) { return std::min(bytes / kGrain, kCoarseFrom + bytes / kCoarseGrain); }
+  static std::size_t bytes_of(std::size_t size) {
+    return size <= kLongestOfGrain / kGrain ? size * kGrain : (size - kCoarseFrom) * kCoarseGrain;
+  }
+  [[gnu::always_inline]] Tile* pop(std::size_t size, std::size_t bytes) noexcept {
+    Tile* tile = tops_[size];
+    if (tile == nullptr) return nullptr;
+    tops_[size] = tile->next;
+    --counts_[size];
+    ++popped_;
+    bytes_.subtract(bytes);
+    return tile;
+  }
 
   /// False: it is not kept.
   bool passed() noexcept {

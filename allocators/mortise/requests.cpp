@@ -15,7 +15,7 @@ namespace tenon::mortise {
 namespace {
 
 /// More than any device has, and little enough that no sum of sizes wraps.
-constexpr std::size_t kLargestBlock = 64 * TiB;
+constexpr std::size_t kLargestBlock = 16 * TiB;
 
 }  // namespace
 
@@ -53,7 +53,8 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
 
 [[gnu::always_inline]] inline Tile* MortiseAllocator::large_tile(StreamCache& cache, std::size_t bytes,
                                                                  Purpose purpose) {
-  Rhythm* const rhythm = rhythm_of(cache, purpose);
+  Rhythm* rhythm = rhythm_of(cache, purpose);
+  if (rhythm != nullptr && rhythm->rests()) rhythm = nullptr;
   const Rhythm::Key key = Rhythm::key_of(cache.stream, bytes);
   const bool held_fits = cache.held != nullptr && cache.held_bytes.get() == bytes;
   if (held_fits && rhythm != nullptr && rhythm->goes_on(key, Place::at(cache.held->address))) return cache.take_held();
@@ -100,9 +101,10 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
 }
 
 Block MortiseAllocator::allocate(const Request& request) {
-  const std::size_t bytes = align_up(request.bytes, kGrain);
+  const std::size_t bytes = rounded(request.bytes);
   StreamCache* const cache = caches_.likely(request.stream);
-  if (cache != nullptr && awaited_.empty() && plan_ == nullptr && cache->lock.try_enter_owned()) [[likely]] {
+  const bool is_usual = cache != nullptr && request.alignment <= kGrain && awaited_.empty() && plan_ == nullptr;
+  if (is_usual && cache->lock.try_enter_owned()) [[likely]] {
     Tile* tile = nullptr;
     if (bytes >= small_bytes_ || (tile = cache->quick.pop(bytes)) == nullptr)
       return allocate_owned(*cache, bytes, request);
@@ -110,7 +112,7 @@ Block MortiseAllocator::allocate(const Request& request) {
     cache->lock.leave_owned();
     return block_of(tile, bytes, tile, request);  // made where the caller wants it
   }
-  return allocate_otherwise(bytes, request);
+  return request.alignment <= kGrain ? allocate_otherwise(bytes, request) : allocate_aligned(request);
 }
 
 /// The thread has entered the stream's lock as its owner, and leaves it here.
@@ -145,6 +147,31 @@ Block MortiseAllocator::allocate(const Request& request) {
     }
   }
   return allocate_slowly(cache, bytes, request);
+}
+
+/// Of a longer tile the part that lies as it is wanted.
+[[gnu::noinline, gnu::cold]] Block MortiseAllocator::allocate_aligned(const Request& request) {
+  const std::size_t bytes = rounded(request.bytes);
+  const Block block = allocate_otherwise(rounded(bytes + request.alignment - kGrain), request);
+  if (PlanPlaces::has(block)) return block;
+  Tile* tile = tile_of(block);
+  StreamCache& cache = *tile->cache;
+  const BiasedLock::Guard lock(cache.lock);
+  try {
+    cache.records.provide(2);
+  } catch (const std::bad_alloc&) {
+    give_back(cache, tile, tile->bytes);
+    throw;
+  }
+  const std::uintptr_t address = align_up(tile->address, request.alignment);
+  if (tile->is_joined()) {  // its range stays as long as it is
+    tile->address = address;
+    tile->bytes = bytes;
+  } else {
+    tile = cache.keep_part(tile, address, bytes);
+    tile->requested_bytes = request.bytes;
+  }
+  return block_of(tile, tile->bytes, cookie_of(tile), request);
 }
 
 [[gnu::noinline]] Block MortiseAllocator::allocate_slowly(StreamCache& cache, std::size_t bytes,

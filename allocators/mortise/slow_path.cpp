@@ -22,6 +22,9 @@ constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
 constexpr std::size_t kManyTiles = 1 << 20;
 /// The same where threads have streams of their own: all of them wait for whoever joins.
 constexpr std::size_t kManyTilesOfThreads = 1 << 16;
+/// After so many, tiles much shorter than the block are left out: there are many, and as its ends they save little.
+constexpr std::size_t kManyShortTiles = 1 << 16, kShortFraction = 32;
+constexpr std::size_t kFewTiles = 256;
 /// Small blocks that lie between large ones before small ones get another page: looking for such places takes time.
 constexpr std::size_t kManyFragments = 64;
 /// Ranges that are kept mapped for blocks to come.
@@ -144,7 +147,7 @@ Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::s
 /// From free pieces and fewer new pages than `most_pages`. Null where that cannot be.
 Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages,
                                     OtherStreams& others) {
-  std::vector<Tile*> free = free_tiles(cache);
+  std::vector<Tile*> free = free_tiles(cache, tiles_seen_ > kManyShortTiles ? bytes / kShortFraction : 0);
   tiles_seen_ += free.size();
   Joint joint = plan_joint(free, bytes, home_.page_bytes(), shares_ends_);
   if (joint.missing_pages != 0 && cache.quick.bytes() != 0) {
@@ -195,9 +198,12 @@ std::size_t MortiseAllocator::spare_pages(Region region, std::size_t pages) cons
   return std::min(spare, std::max<std::size_t>(part, 1));
 }
 
-std::vector<Tile*> MortiseAllocator::free_tiles(const StreamCache& cache) const {
+/// Those of at least so many bytes, and some that are a little shorter.
+std::vector<Tile*> MortiseAllocator::free_tiles(const StreamCache& cache, std::size_t least_bytes) const {
   std::vector<Tile*> tiles;
-  for (const FreeTiles& free : cache.free) free.for_each([&](Tile* tile) { tiles.push_back(tile); });
+  tiles.reserve(kFewTiles);
+  const std::size_t from = std::min(least_bytes, home_.page_bytes());
+  for (const FreeTiles& free : cache.free) free.for_each_from(from, [&](Tile* tile) { tiles.push_back(tile); });
   return tiles;
 }
 

@@ -105,6 +105,17 @@ Tile* StreamCache::take_part(Tile* tile, std::uintptr_t address, std::size_t byt
   return part;
 }
 
+Tile* StreamCache::keep_part(Tile* tile, std::uintptr_t address, std::size_t bytes) noexcept {
+  tile->state = TileState::kActive;  // so that what goes back is not merged with it
+  Tile* part = tile;
+  if (address != tile->address) {
+    part = cut(tile, address - tile->address);
+    give_back(tile);
+  }
+  if (part->bytes > bytes) give_back(cut(part, bytes));
+  return part;
+}
+
 void StreamCache::flush_quick() noexcept {
   std::size_t count = 0;
   for (; Tile* tile = quick.pop_any(); ++count) give_back(tile);

@@ -61,6 +61,8 @@ struct StreamCache final : tiled::HeapBase {
   Tile* take_fragment(Region region, std::size_t bytes);
   /// Takes just this part of a free tile.
   Tile* take_part(Tile* tile, std::uintptr_t address, std::size_t bytes);
+  /// Of a tile that was taken, all but this part goes back. Records for it have been provided.
+  Tile* keep_part(Tile* tile, std::uintptr_t address, std::size_t bytes) noexcept;
   /// Into the index, merged with its free neighbours.
   void give_back(Tile* tile) noexcept;
   /// What waits as it is goes into the index: all, or the large one alone.

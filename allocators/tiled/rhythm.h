@@ -49,6 +49,14 @@ class Rhythm {
     return is_alike && count_ >= 3 && log_[(count_ - 1) & kMask] == place;
   }
 
+  /// Whether this request is to be served without it, since nothing is expected for long, and what is noted now would
+  /// be overwritten by the time that it could be asked for. Asked once for each request.
+  bool rests() noexcept {
+    const bool is_long = pause_ > static_cast<int>(kLength);
+    pause_ -= static_cast<int>(is_long);
+    return is_long;
+  }
+
   /// Where the request would be served as before; null where nothing like it has been seen, or too little of it agreed.
   const Place* expect(Key key) noexcept {
     if (pause_ != 0) {
@@ -85,7 +93,7 @@ class Rhythm {
   const Place* another() noexcept {
     const std::uint64_t distance = distances_[other_ & kMask];
     const std::uint64_t next = other_ - distance;
-    if (distance == 0 || !is_kept(next) || (is_apart_ ? ++others_ > kMostOthers : follows_ - next > kNear))
+    if (!agrees(next, keys_[other_ & kMask]) || (is_apart_ ? ++others_ > kMostOthers : follows_ - next > kNear))
       return nullptr;
     return &log_[(other_ = next) & kMask];
   }
@@ -106,8 +114,7 @@ class Rhythm {
 
   [[gnu::always_inline]] void note(Key key, Place place) noexcept {
     if (pause_ > static_cast<int>(kLength)) return;  // overwritten by the time that it could be asked for
-    const std::uint64_t last = reconstructed(last_of_key_[key >> 20]);
-    const auto distance = static_cast<std::uint16_t>(agrees(last, key) ? count_ - last : 0);
+    const auto distance = static_cast<std::uint16_t>(count_ - reconstructed(last_of_key_[key >> 20]));
     last_of_key_[key >> 20] = static_cast<std::uint16_t>(count_ & kMask);
     if (log_.size() < kLength) {
       keys_.push_back(key);
@@ -134,7 +141,7 @@ class Rhythm {
   static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 256, kMostInARow = 32, kTrusted = 8,
                        kMostOthers = 4;
   static constexpr std::uint64_t kNear = 4;
-  static constexpr int kFirstPause = 32, kLastPause = 1 << 16;
+  static constexpr int kFirstPause = 32, kLastPause = 1 << 18;
   static constexpr std::uint64_t kAhead = 4;
 
   bool is_kept(std::uint64_t index) const { return index < count_ && index + kLength > count_; }
@@ -172,7 +179,7 @@ class Rhythm {
   const bool is_apart_;
   std::vector<Key> keys_;                 ///< a ring, and
   std::vector<Place> log_;                ///< a place for each, and
-  std::vector<std::uint16_t> distances_;  ///< how much earlier that key came before; 0: longer ago
+  std::vector<std::uint16_t> distances_;  ///< how much earlier that key came before, if it was that key
   std::uint64_t count_ = 0;               ///< noted in all
   std::uint64_t follows_ = kNowhere;
   std::uint64_t began_ = kNowhere;  ///< the first of those that have agreed without one between them that did not

@@ -33,10 +33,10 @@ std::vector<std::unique_ptr<Tile>> scattered(std::mt19937_64& random, int count)
   std::vector<std::unique_ptr<Tile>> tiles;
   std::uintptr_t at = std::uintptr_t{1} << 40;
   for (int i = 0; i < count; ++i) {
-    at += (1 + random() % 3000) * kGrain;  // somebody else's
+    at += (1 + random() % 3000) * kCoarseGrain + random() % 4 * kGrain;  // somebody else's
     auto tile = std::make_unique<Tile>();
     tile->address = at;
-    tile->bytes = (1 + random() % 12000) * kGrain;
+    tile->bytes = (1 + random() % 12000) * kCoarseGrain;
     tile->state = TileState::kFree;
     at = tile->end();
     tiles.push_back(std::move(tile));
@@ -52,7 +52,7 @@ TEST(MortiseJoint, IsMadeOfFreePiecesThatMeetAtPages) {
     const auto owners = scattered(random, 1 + static_cast<int>(random() % 20));
     std::vector<Tile*> free;
     for (const auto& tile : owners) free.push_back(tile.get());
-    const std::size_t bytes = (1 + random() % 40000) * kGrain;
+    const std::size_t bytes = (1 + random() % 40000) * kCoarseGrain;
     const Joint joint = plan_joint(free, bytes, kPage);
     if (joint.missing_pages != 0) {
       EXPECT_TRUE(joint.pieces.empty());
@@ -102,7 +102,7 @@ TEST(MortiseStreamCache, ALongBlockLeavesWhatAJointCanUse) {
 TEST(MortiseQuickTiles, OfSizesThatDoNotComeAgainNoneIsKeptForAWhile) {
   std::vector<Tile> tiles(100);
   QuickTiles quick;
-  const auto push = [&](std::size_t i) { return quick.push(&tiles[i], (i + 1) * kGrain); };
+  const auto push = [&](std::size_t i) { return quick.push(&tiles[i], (i + 1) * kCoarseGrain); };
   const auto flush = [&] {
     std::size_t count = 0;
     while (quick.pop_any() != nullptr) ++count;
@@ -110,7 +110,7 @@ TEST(MortiseQuickTiles, OfSizesThatDoNotComeAgainNoneIsKeptForAWhile) {
     return count;
   };
   for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_TRUE(push(i));
-  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_NE(quick.pop((i + 1) * kGrain), nullptr);
+  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_NE(quick.pop((i + 1) * kCoarseGrain), nullptr);
   for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_TRUE(push(i));
   EXPECT_EQ(flush(), tiles.size());
   for (std::size_t i = 0; i < tiles.size(); ++i) EXPECT_TRUE(push(i)) << "each has served a request";
@@ -137,7 +137,7 @@ TEST(MortiseJoint, WithoutSharedEndsBeginsWithAPage) {
     const auto owners = scattered(random, 1 + static_cast<int>(random() % 20));
     std::vector<Tile*> free;
     for (const auto& tile : owners) free.push_back(tile.get());
-    const std::size_t bytes = (1 + random() % 20000) * kGrain;
+    const std::size_t bytes = (1 + random() % 20000) * kCoarseGrain;
     const Joint joint = plan_joint(free, bytes, kPage, false);
     for (const Piece& piece : joint.pieces) EXPECT_EQ(piece.address % kPage, 0U);
     made += joint.pieces.empty() ? 0 : 1;
@@ -228,6 +228,48 @@ TEST_F(MortiseSteps, BlocksShareThePagesAtTheirEnds) {
   for (const Block& block : longer) stack->deallocate(block);
   for (std::size_t i = 1; i < blocks.size(); i += 2) stack->deallocate(blocks[i]);
   EXPECT_EQ(stack->trim(0), static_cast<std::size_t>(stats.reserved_bytes.current)) << "all of it goes back";
+}
+
+/// Very many short blocks take little more than what is asked for.
+TEST_F(MortiseSteps, ShortBlocksLieCloseToEachOther) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  const auto stack = stack_of("mortise");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 100'000; ++i) blocks.push_back(stack->allocate({.bytes = 1 + random() % 600}));
+  EXPECT_LE(100 * stack->stats().reserved_bytes.peak,
+            (100 * 364 / 300 + 5) * stack->stats().requested_bytes.peak + 800 * static_cast<std::int64_t>(MiB))
+      << "half of 128 bytes beside each of them";
+  for (const Block& block : blocks) stack->deallocate(block);
+}
+
+/// What is cut off before and behind it is free for others, and merges with it again.
+TEST_F(MortiseSteps, AnAlignedBlockTakesNoMoreThanItsBytes) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  const auto stack = stack_of("mortise:slack_fraction=0,growth_fraction=0");
+  std::vector<Block> blocks;
+  for (int i = 0; i < 20'000; ++i) {
+    if (blocks.size() > 300) {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      stack->deallocate(blocks.back());
+      blocks.pop_back();
+    }
+    const std::size_t bytes = 1 + random() % (std::size_t{1} << (4 + random() % 19));
+    const Request request{.bytes = bytes, .alignment = std::size_t{64} << random() % 4};
+    const Block block = stack->allocate(request);
+    ASSERT_EQ(Address(block.data) % request.alignment, 0U) << bytes << " bytes";
+    ASSERT_EQ(block.request.alignment, request.alignment);
+    ASSERT_GE(block.bytes, bytes);
+    ASSERT_LT(block.bytes, bytes + (bytes <= kLongestOfGrain ? kGrain : kCoarseGrain));
+    blocks.push_back(block);
+    if (i % 1000 == 0) stack->check_invariants();
+  }
+  const MemoryStats stats = stack->stats();
+  EXPECT_GT(stats.device_maps, stats.device_allocations) << "the test has to see joints";
+  for (const Block& block : blocks) stack->deallocate(block);
+  stack->check_invariants();
+  EXPECT_EQ(stack->trim(0), static_cast<std::size_t>(stats.reserved_bytes.current));
 }
 
 TEST_F(MortiseSteps, WithoutQuickAFreedBlockIsMergedAtOnce) {
