@@ -1,4 +1,5 @@
 // Rules that were broken where random calls were compared with libtorch's (bench/tensor/differential).
+// Long: what random calls found has nothing in common but that; each test is a rule of a few lines.
 #include "../support/expect_error.h"
 #include "../support/expect_tensor.h"
 

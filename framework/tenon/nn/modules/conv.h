@@ -29,6 +29,7 @@ class ConvPadding {
   requires(std::is_convertible_v<const Numbers&, ExpandingArray<D>>) ConvPadding(const Numbers& numbers)  // NOLINT
       : numbers_(numbers) {}
 
+  /// Whether it is kSame.
   bool is_same() const { return kind_ == Kind::kSame; }
   /// The numbers; null for a word.
   const ExpandingArray<D>* numbers() const { return kind_ == Kind::kNumbers ? &numbers_ : nullptr; }

@@ -84,6 +84,7 @@ class OneOf {
   /// Whether it is this word, one of those it can be.
   template <class Word>
   requires(std::is_same_v<Word, Words> || ...) constexpr bool is() const { return id_ == Word::id; }
+  /// The word that it is.
   constexpr Id id() const { return id_; }
   friend constexpr bool operator==(OneOf a, OneOf b) { return a.id_ == b.id_; }
 
@@ -99,7 +100,7 @@ class OneOf {
   Id id_ = first<Words...>();
 };
 
-/// "kMean" for kMean.
+/// "kMean" for kMean. Throws Error for a number that stands for no word.
 TENON_API std::string name_of(Id word);
 /// The constants of at::Reduction: 0 none, 1 mean, 2 sum. Throws Error for a word that is not a reduction ("kBatchMean"
 /// counts as a sum: the caller divides).
