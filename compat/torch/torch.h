@@ -8,6 +8,7 @@
 // What torch/torch.h brings along and its programs use without saying so.
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>

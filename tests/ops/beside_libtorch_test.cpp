@@ -1,8 +1,10 @@
 // Rules that were broken where random calls were compared with libtorch's (bench/tensor/differential).
+// Long: what random calls found has nothing in common but that; each test is a rule of a few lines.
 #include "../support/expect_error.h"
 #include "../support/expect_tensor.h"
 
-#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/autograd.h>
+#include <tenon/nn/functional/loss.h>
 #include <tenon/nn/functional/pooling.h>
 #include <tenon/nn/functional/vision.h>
 #include <tenon/ops/all_ops.h>
@@ -353,6 +355,65 @@ TEST(BesideLibtorch, AWeightOfAnotherDtypeLeavesThatOfTheInput) {
 
 TEST(BesideLibtorch, ALossLiesWhereItsInputDoes) {
   EXPECT_TRUE(huber_loss(ones({1, 3}).expand({2, 3}), ones({3, 2}).t(), 0).is_contiguous());
+}
+
+TEST(BesideLibtorch, TruthCanBeAFactorOfAQuotient) {
+  const Tensor x = leaf({4, 9});
+  expect_tensor(slope_of(addcdiv(ones({2}, kFloat64), ones({2}, kFloat64), x, true), x), {2}, kFloat64,
+                {-1. / 16, -1. / 81});
+  expect_tensor(addcmul(zeros({2}), ones({2}), ones({2}), false), {2}, kFloat32, {0, 0});
+}
+
+TEST(BesideLibtorch, IntegersGoHalfWayAsRealNumbers) {
+  const Tensor from = tensor({0, 2}).to(kInt32), to = tensor({1, 8}).to(kInt32);
+  expect_tensor(lerp(from, to, tensor(0.5, kFloat64)), {2}, kFloat64, {0.5, 5});
+  expect_tensor(lerp(tensor(1.f), tensor(2.f), tensor(0.5, kFloat64)), {}, kFloat64, {1.5});
+  expect_tensor(lerp(tensor({1.f}), tensor({2.f}), tensor(0.5, kFloat64)), {1}, kFloat32, {1.5});
+  EXPECT_THROW(from.lerp_(to, tensor(0.5, kFloat64)), Error);
+  EXPECT_THROW(lerp(tensor({1.f}), tensor({2.f}), tensor({0.5}, kFloat64)), Error);
+}
+
+TEST(BesideLibtorch, AMeanIsOverTheClassesOfTheInput) {
+  const Tensor loss = nn::functional::multilabel_soft_margin_loss(tensor({0.}), tensor({1., 0.}));
+  expect_tensor(loss, {}, kFloat32, {2 * std::log(2)});
+}
+
+TEST(BesideLibtorch, AMultipleThatDoesNotFitIsCutOff) {
+  expect_tensor(lcm(tensor({17, -4}).to(kInt8), tensor({10, 6}).to(kInt8)), {2}, kInt8, {170 - 256, 12});
+}
+
+TEST(BesideLibtorch, ANormThatIsNoNumberIsRefused) { EXPECT_THROW(ones({2, 2}).renorm(1, 0, NAN), Error); }
+
+TEST(BesideLibtorch, AnEmptyTensorIndexedByNothingIsNoView) {
+  EXPECT_FALSE(index(empty({2, 0}), {Tensor()}).is_view());
+}
+
+TEST(BesideLibtorch, ANumberThatIsNotReplacedHangsOnTheSourceAllTheSame) {
+  const Tensor source = leaf({5, 6});
+  const Tensor kept = masked_scatter(tensor(1., kFloat64), tensor(false), source);
+  EXPECT_TRUE(kept.requires_grad());
+  expect_tensor(slope_of(kept, source), {2}, kFloat64, {0, 0});
+  const Tensor replaced = masked_scatter(tensor(1., kFloat64), tensor(true), source);
+  expect_tensor(replaced.detach(), {}, kFloat64, {5});
+  expect_tensor(slope_of(replaced, source), {2}, kFloat64, {1, 0});
+  expect_tensor(masked_scatter(tensor(1.), tensor(false), empty({0})), {}, kFloat32, {1});
+}
+
+TEST(BesideLibtorch, PicturesKeepTheirLayout) {
+  const auto format = [](const Tensor& x) { return x.suggest_memory_format(); };
+  const Tensor plain = arange(2 * 3 * 4 * 2, kFloat32).reshape({2, 3, 4, 2});
+  const Tensor x = plain.contiguous(MemoryFormat::ChannelsLast);
+  const Tensor w = arange(2 * 3 * 3 * 2, kFloat32).reshape({2, 3, 3, 2});
+  EXPECT_EQ(stack({x, x}, 1).strides().vec(), (std::vector<std::int64_t>{48, 3, 1, 12, 6}));
+  EXPECT_TRUE(stack({x, x}, 1).equal(stack({plain, plain}, 1)));
+  EXPECT_FALSE(stack({x, x}, 1).is_view());
+  EXPECT_EQ(format(x.roll({1}, {2})), MemoryFormat::ChannelsLast);
+  EXPECT_EQ(format(rms_norm(x, {2})), MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(rms_norm(x, {2}).equal(rms_norm(plain, {2})));
+  EXPECT_EQ(format(pad(x, {1, 2, 1, 1, 0, 0}, "replicate")), MemoryFormat::ChannelsLast);
+  EXPECT_EQ(format(conv2d(x, w, {}, 1, "same")), MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(conv2d(x, w, {}, 1, "same").allclose(conv2d(plain, w, {}, 1, "same")));
+  EXPECT_EQ(format(conv2d(x.to(kInt32), w.to(kInt32))), MemoryFormat::ChannelsLast);
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 #include <map>
 #include <sstream>
 
+#if __has_include(<c10/util/Logging.h>)
+#include <c10/util/Logging.h>
+#endif
+
 namespace differential {
 
 std::vector<Row>& table() {
@@ -34,6 +38,14 @@ Tensor weighted_sum(const std::vector<Tensor>& tensors, std::uint64_t seed) {
 
 std::vector<Tensor> gradients(const Tensor& sum, const std::vector<Tensor>& leaves, bool create_graph) {
   return torch::autograd::grad({sum}, leaves, {}, /*retain_graph=*/true, create_graph, /*allow_unused=*/true);
+}
+
+/// libtorch tells with each refusal which functions had called: ten times the time of a call, and only the first line
+/// is compared.
+void tell_no_stacks() {
+#if __has_include(<c10/util/Logging.h>)
+  c10::SetStackTraceFetcher([] { return std::string(); });
+#endif
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -94,6 +106,7 @@ int main(int count, char** words) {
     for (const auto& row : table()) std::cout << row.name << '\t' << row.arguments << '\n';
     return 0;
   }
+  tell_no_stacks();
   torch::set_num_threads(1);
   std::map<std::string, const Row*> by_name;
   for (const auto& row : table()) by_name[row.name] = &row;

@@ -15,6 +15,52 @@ std::string readable_type_name(const std::type_info& type) {
   return "torch::autograd::CppNode<" + demangled(type.name()) + ">";
 }
 
+namespace detail {
+
+void collect(variable_list& tensors, std::vector<char>& flags, const Tensor& tensor) {
+  tensors.push_back(tensor);
+  flags.push_back(1);
+}
+void collect(variable_list& tensors, std::vector<char>& flags, const std::optional<Tensor>& tensor) {
+  tensors.push_back(tensor.value_or(Tensor()));
+  flags.push_back(tensor.has_value() ? 1 : 0);
+}
+void collect(variable_list& tensors, std::vector<char>& flags, const variable_list& list) {
+  for (const Tensor& tensor : list) collect(tensors, flags, tensor);
+}
+void collect(variable_list& tensors, std::vector<char>& flags, TensorList list) {
+  for (const Tensor& tensor : list) collect(tensors, flags, tensor);
+}
+
+GradList gradients_of_variables(variable_list outputs, const std::vector<char>& is_variable, const std::string& name) {
+  const std::size_t forwards = is_variable.size();
+  if (outputs.size() > forwards) {
+    // More is fine as long as the extra ones are undefined.
+    const auto extra = outputs.begin() + static_cast<std::ptrdiff_t>(forwards);
+    if (std::none_of(extra, outputs.end(), [](const Tensor& output) { return output.defined(); })) {
+      outputs.resize(forwards);
+    }
+  }
+  if (outputs.size() != forwards) {
+    throw Error("function " + name + " returned an incorrect number of gradients (expected " +
+                std::to_string(forwards) + ", got " + std::to_string(outputs.size()) + ")");
+  }
+  GradList results;
+  for (std::size_t i = 0; i < forwards; ++i) {
+    if (is_variable[i] == 0) {
+      if (outputs[i].defined()) {
+        throw Error("function " + name + " returned a gradient different that is defined at position " +
+                    std::to_string(i + 1) + ", but the corresponding forward input was not a Variable");
+      }
+      continue;
+    }
+    results.push_back(std::move(outputs[i]));
+  }
+  return results;
+}
+
+}  // namespace detail
+
 Tensor zeros_of(const InputMetadata& metadata) {
   Tensor zeros = allocate_tensor(*metadata.state, metadata.sizes, metadata.dtype);
   zeros.zero_();
@@ -23,6 +69,11 @@ Tensor zeros_of(const InputMetadata& metadata) {
 
 AutogradContext::AutogradContext() = default;
 AutogradContext::~AutogradContext() = default;
+
+void AutogradContext::release() {
+  saved_.clear();
+  has_freed_buffers_ = true;
+}
 
 void AutogradContext::save_for_backward(variable_list to_save) { to_save_ = std::move(to_save); }
 

@@ -59,7 +59,9 @@ class TENON_API AutogradContext {
   friend struct Function;
   friend TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs,
                                               AutogradContext& context, const IntrusivePtr<Node>& node);
-  void save_variables();
+  TENON_API void save_variables();
+  /// Forgets what was saved: a second backward is told so.
+  TENON_API void release();
 
   variable_list to_save_;
   std::vector<std::unique_ptr<SavedTensor>> saved_;
@@ -74,16 +76,20 @@ class TENON_API AutogradContext {
 TENON_API variable_list wrap_outputs(const variable_list& inputs, const variable_list& outputs,
                                      AutogradContext& context, const IntrusivePtr<Node>& node);
 
+namespace detail {
+/// What backward returned for the arguments that are variables. Throws Error for a wrong number, and for a gradient of
+/// another argument.
+TENON_API GradList gradients_of_variables(variable_list outputs, const std::vector<char>& is_variable,
+                                          const std::string& name);
+}  // namespace detail
+
 /// The node of a custom function.
 template <class T>
 class CppNode final : public Node {
  public:
   CppNode() { context.node_ = this; }
   std::string name() const override { return name_of_type(typeid(T)); }
-  void release_variables() override {
-    context.saved_.clear();
-    context.has_freed_buffers_ = true;
-  }
+  void release_variables() override { context.release(); }
   GradList apply(GradList&& gradients) override {
     variable_list incoming;
     incoming.reserve(gradients.size());
@@ -95,40 +101,15 @@ class CppNode final : public Node {
       }
     }
     variable_list outputs = T::backward(&context, std::move(incoming));
-    return finish(std::move(outputs));
+    return detail::gradients_of_variables(std::move(outputs), is_variable_input, name());
   }
 
   AutogradContext context;
-  std::vector<bool> is_variable_input;
+  std::vector<char> is_variable_input;  ///< of each argument's tensors
 
  private:
   TENON_API static std::string name_of_type(const std::type_info& type);
   static Tensor zeros_for(const InputMetadata& metadata);
-  GradList finish(variable_list outputs) {
-    const std::size_t forwards = is_variable_input.size();
-    if (outputs.size() > forwards) {
-      // More is fine as long as the extra ones are undefined.
-      bool all_undefined = true;
-      for (std::size_t i = forwards; i < outputs.size(); ++i) all_undefined = all_undefined && !outputs[i].defined();
-      if (all_undefined) outputs.resize(forwards);
-    }
-    if (outputs.size() != forwards) {
-      throw Error("function " + name() + " returned an incorrect number of gradients (expected " +
-                  std::to_string(forwards) + ", got " + std::to_string(outputs.size()) + ")");
-    }
-    GradList results;
-    for (std::size_t i = 0; i < forwards; ++i) {
-      if (!is_variable_input[i]) {
-        if (outputs[i].defined()) {
-          throw Error("function " + name() + " returned a gradient different that is defined at position " +
-                      std::to_string(i + 1) + ", but the corresponding forward input was not a Variable");
-        }
-        continue;
-      }
-      results.push_back(std::move(outputs[i]));
-    }
-    return results;
-  }
 };
 
 TENON_API std::string readable_type_name(const std::type_info& type);
@@ -144,23 +125,13 @@ Tensor CppNode<T>::zeros_for(const InputMetadata& metadata) {
 
 namespace detail {
 
-inline void collect(variable_list& tensors, std::vector<bool>& flags, const Tensor& tensor) {
-  tensors.push_back(tensor);
-  flags.push_back(true);
-}
-inline void collect(variable_list& tensors, std::vector<bool>& flags, const std::optional<Tensor>& tensor) {
-  tensors.push_back(tensor.value_or(Tensor()));
-  flags.push_back(tensor.has_value());
-}
-inline void collect(variable_list& tensors, std::vector<bool>& flags, const variable_list& list) {
-  for (const Tensor& tensor : list) collect(tensors, flags, tensor);
-}
-inline void collect(variable_list& tensors, std::vector<bool>& flags, TensorList list) {
-  for (const Tensor& tensor : list) collect(tensors, flags, tensor);
-}
+TENON_API void collect(variable_list& tensors, std::vector<char>& flags, const Tensor& tensor);
+TENON_API void collect(variable_list& tensors, std::vector<char>& flags, const std::optional<Tensor>& tensor);
+TENON_API void collect(variable_list& tensors, std::vector<char>& flags, const variable_list& list);
+TENON_API void collect(variable_list& tensors, std::vector<char>& flags, TensorList list);
 template <class T>
-void collect(variable_list&, std::vector<bool>& flags, const T&) {
-  flags.push_back(false);
+void collect(variable_list&, std::vector<char>& flags, const T&) {
+  flags.push_back(0);
 }
 
 inline variable_list to_list(const Tensor& tensor) { return {tensor}; }

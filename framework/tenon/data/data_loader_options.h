@@ -1,9 +1,9 @@
 // Options of a DataLoader.
 #pragma once
 
+#include <tenon/core/durations.h>
 #include <tenon/nn/options/arg.h>
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>

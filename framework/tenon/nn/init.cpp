@@ -15,7 +15,7 @@ namespace {
 
 double fan_of(const Tensor& tensor, FanModeType mode) {
   const auto [in, out] = _calculate_fan_in_and_fan_out(tensor);
-  return static_cast<double>(std::holds_alternative<enumtype::kFanIn>(mode) ? in : out);
+  return static_cast<double>(mode.is<enumtype::kFanIn>() ? in : out);
 }
 
 double kaiming_std(const Tensor& tensor, double a, FanModeType mode, NonlinearityType nonlinearity) {
@@ -52,9 +52,9 @@ void orthonormalise(double* vectors, std::int64_t count, std::int64_t length) {
 Fan::Fan(Tensor& tensor) { std::tie(in, out) = _calculate_fan_in_and_fan_out(tensor); }
 
 double calculate_gain(NonlinearityType nonlinearity, double param) {
-  if (std::holds_alternative<enumtype::kTanh>(nonlinearity)) return 5.0 / 3.0;
-  if (std::holds_alternative<enumtype::kReLU>(nonlinearity)) return std::sqrt(2.0);
-  if (std::holds_alternative<enumtype::kLeakyReLU>(nonlinearity)) return std::sqrt(2.0 / (1 + param * param));
+  if (nonlinearity.is<enumtype::kTanh>()) return 5.0 / 3.0;
+  if (nonlinearity.is<enumtype::kReLU>()) return std::sqrt(2.0);
+  if (nonlinearity.is<enumtype::kLeakyReLU>()) return std::sqrt(2.0 / (1 + param * param));
   return 1.0;
 }
 

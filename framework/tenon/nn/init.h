@@ -8,15 +8,14 @@
 
 #include <cstdint>
 #include <tuple>
-#include <variant>
 
 namespace tenon::nn::init {
 
 using NonlinearityType =
-    std::variant<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D, enumtype::kConvTranspose1D,
-                 enumtype::kConvTranspose2D, enumtype::kConvTranspose3D, enumtype::kSigmoid, enumtype::kTanh,
-                 enumtype::kReLU, enumtype::kLeakyReLU>;
-using FanModeType = std::variant<enumtype::kFanIn, enumtype::kFanOut>;
+    enumtype::OneOf<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D,
+                    enumtype::kConvTranspose1D, enumtype::kConvTranspose2D, enumtype::kConvTranspose3D,
+                    enumtype::kSigmoid, enumtype::kTanh, enumtype::kReLU, enumtype::kLeakyReLU>;
+using FanModeType = enumtype::OneOf<enumtype::kFanIn, enumtype::kFanOut>;
 
 struct Fan {
   std::int64_t in = 0;

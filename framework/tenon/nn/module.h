@@ -204,4 +204,18 @@ TENON_API std::vector<AnyValue> with_defaults(std::vector<AnyValue> arguments, D
     return ::tenon::nn::detail::with_defaults(std::move(arguments), {__VA_ARGS__});                                 \
   }
 
+/// The same for modules of this library, in two halves: their headers declare, and their sources say which, as
+/// TENON_DEFAULT_ARGS_OF(LSTMImpl, {1, AnyValue(…)}). What is made of the defaults is then compiled once.
+#define TENON_DECLARE_DEFAULT_ARGS()                            \
+  template <class ModuleType, class... Arguments>               \
+  friend struct ::tenon::nn::AnyModuleContent;                  \
+  bool _forward_has_default_args() override { return true; }    \
+  TENON_API unsigned int _forward_num_required_args() override; \
+  TENON_API std::vector<AnyValue> _forward_populate_default_args(std::vector<AnyValue>&& arguments) override;
+#define TENON_DEFAULT_ARGS_OF(Class, ...)                                                           \
+  unsigned int Class::_forward_num_required_args() { return detail::first_default({__VA_ARGS__}); } \
+  std::vector<AnyValue> Class::_forward_populate_default_args(std::vector<AnyValue>&& arguments) {  \
+    return detail::with_defaults(std::move(arguments), {__VA_ARGS__});                              \
+  }
+
 }  // namespace tenon::nn

@@ -115,6 +115,8 @@ std::vector<Tensor> apply_all(std::size_t count, const std::function<Tensor(std:
   return outputs;
 }
 
+void keep_first(std::vector<Device>& devices, std::size_t count) { devices.resize(count, Device(kCPU)); }
+
 std::vector<Device> devices_or_all(const std::optional<std::vector<Device>>& devices) {
   std::vector<Device> chosen = devices.value_or(std::vector<Device>{});
   if (!devices) {

@@ -62,6 +62,8 @@ TENON_API void share_gradients(const Module& module, const std::vector<std::shar
 TENON_API std::vector<Tensor> apply_all(std::size_t count, const std::function<Tensor(std::size_t)>& compute);
 /// The devices given, or every CUDA device. Throws Error where that is none.
 TENON_API std::vector<Device> devices_or_all(const std::optional<std::vector<Device>>& devices);
+/// Drops the devices behind the first `count`.
+TENON_API void keep_first(std::vector<Device>& devices, std::size_t count);
 }  // namespace detail
 
 /// One clone of the module on each device. Throws Error for a module without clone().
@@ -110,7 +112,7 @@ Tensor data_parallel(ModuleType module, Tensor input, std::optional<std::vector<
     return output.to(destination, output.scalar_type());
   }
   const std::vector<Tensor> parts = autograd::Scatter(places, std::nullopt, dim).apply({input});
-  places.resize(parts.size(), Device(kCPU));
+  detail::keep_first(places, parts.size());
   auto replicas = replicate(module, places);
   return autograd::Gather(destination, dim).apply(parallel_apply(replicas, parts, places)).front();
 }

@@ -20,6 +20,26 @@ OptimizerParamState::~OptimizerParamState() = default;
 OptimizerOptions::~OptimizerOptions() = default;
 Optimizer::~Optimizer() = default;
 
+OptimizerParamGroup::OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
+OptimizerParamGroup::OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
+    : params_(std::move(params)), options_(std::move(options)) {}
+OptimizerParamGroup::OptimizerParamGroup(const OptimizerParamGroup& other)
+    : params_(other.params_), options_(other.has_options() ? other.options_->clone() : nullptr) {}
+OptimizerParamGroup& OptimizerParamGroup::operator=(const OptimizerParamGroup& other) {
+  params_ = other.params_;
+  options_ = other.has_options() ? other.options_->clone() : nullptr;
+  return *this;
+}
+OptimizerParamGroup::~OptimizerParamGroup() = default;
+void OptimizerParamGroup::set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+
+std::unique_ptr<OptimizerParamState>& Optimizer::slot_of(const Tensor& parameter) {
+  return state_[state_key(parameter)];
+}
+
+Optimizer::Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
+    : Optimizer({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+
 namespace {
 
 [[noreturn]] void not_overridden(const char* what) {

@@ -69,16 +69,11 @@ class TENON_EXPORT OptimizerCloneableOptions : public OptimizerOptions {
 /// Parameters that share options. Without options of its own a group takes the optimiser's.
 class TENON_API OptimizerParamGroup {
  public:
-  OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT: as in libtorch
-  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
-      : params_(std::move(params)), options_(std::move(options)) {}
-  OptimizerParamGroup(const OptimizerParamGroup& other)
-      : params_(other.params_), options_(other.has_options() ? other.options_->clone() : nullptr) {}
-  OptimizerParamGroup& operator=(const OptimizerParamGroup& other) {
-    params_ = other.params_;
-    options_ = other.has_options() ? other.options_->clone() : nullptr;
-    return *this;
-  }
+  OptimizerParamGroup(std::vector<Tensor> params);  // NOLINT: as in libtorch
+  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options);
+  OptimizerParamGroup(const OptimizerParamGroup& other);
+  OptimizerParamGroup& operator=(const OptimizerParamGroup& other);
+  ~OptimizerParamGroup();
 
   /// Whether the group has options of its own.
   bool has_options() const { return options_ != nullptr; }
@@ -87,7 +82,7 @@ class TENON_API OptimizerParamGroup {
   OptimizerOptions& options();
   const OptimizerOptions& options() const;
   /// Gives the group options of its own.
-  void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  void set_options(std::unique_ptr<OptimizerOptions> options);
   /// The parameters.
   std::vector<Tensor>& params() { return params_; }
   const std::vector<Tensor>& params() const { return params_; }
@@ -108,8 +103,7 @@ class TENON_EXPORT Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   TENON_API Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique_ptr<OptimizerOptions> defaults);
-  Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
-      : Optimizer({OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+  TENON_API Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
   TENON_API virtual ~Optimizer();
 
   /// Adds a copy of the group, with a copy of defaults() where it has no options of its own. Throws Error when a
@@ -153,10 +147,13 @@ class TENON_EXPORT Optimizer {
   /// The state of a parameter, made on first use.
   template <class State>
   State& state_of(const Tensor& parameter) {
-    auto& slot = state_[state_key(parameter)];
-    if (!slot) slot = std::make_unique<State>();
+    auto& slot = slot_of(parameter);
+    if (!slot) slot.reset(new State());
     return static_cast<State&>(*slot);
   }
+
+  /// Where the state of a parameter stands; null until it is made.
+  TENON_API std::unique_ptr<OptimizerParamState>& slot_of(const Tensor& parameter);
 
   std::vector<OptimizerParamGroup> groups_;
   StateMap state_;

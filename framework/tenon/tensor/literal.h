@@ -22,12 +22,12 @@ class TENON_API TensorDataContainer {
   template <class T>
   requires std::is_arithmetic_v<T> TensorDataContainer(ArrayRef<T> values)  // NOLINT
       : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
-    for (const T& value : values) run_.push_back(Scalar(value));
+    for (const T& value : values) add(Scalar(value));
   }
   template <class T>
   requires std::is_arithmetic_v<T> TensorDataContainer(const std::vector<T>& values)  // NOLINT
       : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
-    for (const auto value : values) run_.push_back(Scalar(static_cast<T>(value)));
+    for (const auto value : values) add(Scalar(static_cast<T>(value)));
   }
 
   bool is_scalar() const { return kind_ == Kind::kScalar; }
@@ -71,6 +71,7 @@ class TENON_API TensorDataContainer {
     else
       return dtype_of<T>;
   }
+  void add(Scalar value);
   void append(std::vector<Scalar>& out) const;
 
   std::vector<std::int64_t> sizes_;

@@ -2,9 +2,9 @@
 // thread.
 #pragma once
 
+#include <tenon/core/durations.h>
 #include <tenon/data/detail/queue.h>
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <utility>

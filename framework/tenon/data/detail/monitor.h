@@ -2,9 +2,9 @@
 // standard's own headers for both are a good part of what a compiler reads for tenon.h.
 #pragma once
 
+#include <tenon/core/durations.h>
 #include <tenon/core/export.h>
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>

@@ -1,10 +1,10 @@
 // Queue: handing values from some threads to others.
 #pragma once
 
+#include <tenon/core/durations.h>
 #include <tenon/core/error.h>
 #include <tenon/data/detail/monitor.h>
 
-#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <mutex>

@@ -1,11 +1,11 @@
 // WorkerPool: jobs go out to threads, results come back, in the jobs' order if that is wanted.
 #pragma once
 
+#include <tenon/core/durations.h>
 #include <tenon/core/error.h>
 #include <tenon/data/detail/data_shuttle.h>
 #include <tenon/data/detail/sequencers.h>
 
-#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>

@@ -50,12 +50,14 @@ class ModuleHolder : detail::ModuleHolderTag {
       : ModuleHolder(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(module.get()), owner_(std::move(module)) {}  // NOLINT
   ModuleHolder(const ModuleHolder&) = default;
-  ModuleHolder(ModuleHolder&& other) noexcept
-      : impl_(std::exchange(other.impl_, nullptr)), owner_(std::move(other.owner_)) {}
+  ModuleHolder(ModuleHolder&& other) noexcept : impl_(other.impl_), owner_(std::move(other.owner_)) {
+    other.impl_ = nullptr;
+  }
   ModuleHolder& operator=(const ModuleHolder&) = default;
   ModuleHolder& operator=(ModuleHolder&& other) noexcept {
-    impl_ = std::exchange(other.impl_, nullptr);
+    impl_ = other.impl_;
     owner_ = std::move(other.owner_);
+    if (this != &other) other.impl_ = nullptr;
     return *this;
   }
   ~ModuleHolder() = default;

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <tenon/core/error.h>
+#include <tenon/core/streamed_text.h>
 
 #include <cstddef>
 #include <initializer_list>
-#include <sstream>
+#include <ostream>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -154,9 +155,7 @@ class OrderedDict {
 
  private:
   static std::string text(const Key& key) {
-    std::ostringstream stream;
-    stream << key;
-    return stream.str();
+    return streamed_text([&key](std::ostream& stream) { stream << key; });
   }
   static Item& at_end(Item* item, const char* name) {
     if (item == nullptr) throw Error(std::string("Called ") + name + " on an empty OrderedDict");

@@ -8,9 +8,9 @@ namespace tenon::nn::functional::detail {
 namespace {
 
 PadMode pad_mode(const ConvPaddingMode& mode) {
-  if (std::holds_alternative<enumtype::kReflect>(mode)) return enumtype::kReflect();
-  if (std::holds_alternative<enumtype::kReplicate>(mode)) return enumtype::kReplicate();
-  if (std::holds_alternative<enumtype::kCircular>(mode)) return enumtype::kCircular();
+  if (mode.is<enumtype::kReflect>()) return enumtype::kReflect();
+  if (mode.is<enumtype::kReplicate>()) return enumtype::kReplicate();
+  if (mode.is<enumtype::kCircular>()) return enumtype::kCircular();
   return enumtype::kConstant();
 }
 
@@ -34,17 +34,17 @@ Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, const
             const ConvPaddingMode& padding_mode) {
   // What goes before and after each dimension.
   ExpandingArray<D> before(0), after(0);
-  if (std::holds_alternative<enumtype::kSame>(padding)) {
+  if (padding.is_same()) {
     if (!stride.all_equal(1)) throw Error("padding='same' is not supported for strided convolutions");
     for (std::size_t d = 0; d < D; ++d) {
       const std::int64_t total = dilation[d] * (weight.size(static_cast<std::int64_t>(d) + 2) - 1);
       before[d] = total / 2;
       after[d] = total - before[d];
     }
-  } else if (const auto* numbers = std::get_if<ExpandingArray<D>>(&padding)) {
+  } else if (const auto* numbers = padding.numbers()) {
     before = after = *numbers;
   }
-  const bool zeros = std::holds_alternative<enumtype::kZeros>(padding_mode);
+  const bool zeros = padding_mode.is<enumtype::kZeros>();
   if (zeros && *before == *after) return call<D>(input, weight, bias, stride, before, dilation, groups);
 
   std::vector<std::int64_t> pads;  // last dimension first, as pad() wants them

@@ -34,7 +34,7 @@ Tensor embedding_bag(const Tensor& given, const Tensor& weight, const EmbeddingB
   if (scale.defined() && scale.sizes() != input.sizes()) {
     throw Error("embedding_bag: If per_sample_weights is not null, it must have the same shape as the input");
   }
-  const bool is_sum = std::holds_alternative<enumtype::kSum>(o.mode());
+  const bool is_sum = o.mode().is<enumtype::kSum>();
   if (scale.defined() && !is_sum) {
     throw Error("embedding_bag: per_sample_weights was not null. per_sample_weights is only supported for mode='kSum'");
   }
@@ -56,7 +56,7 @@ Tensor embedding_bag(const Tensor& given, const Tensor& weight, const EmbeddingB
   if (o.max_norm()) renormalise(w, input, *o.max_norm(), o.norm_type());
   const std::int64_t padding = padding_row(o.padding_idx(), w.size(0));
 
-  const std::int64_t mode = is_sum ? 0 : std::holds_alternative<enumtype::kMean>(o.mode()) ? 1 : 2;
+  const std::int64_t mode = is_sum ? 0 : o.mode().is<enumtype::kMean>() ? 1 : 2;
   return std::get<0>(tenon::embedding_bag(w, input, offsets, o.scale_grad_by_freq(), mode, o.sparse(), scale,
                                           o.include_last_offset(),
                                           padding < 0 ? std::nullopt : std::optional<std::int64_t>(padding)));

@@ -59,9 +59,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFunc
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
   const Tensor divergence = tenon::kl_div(input, target, enumtype::reduction_get_enum(o.reduction()), o.log_target());
-  return std::holds_alternative<enumtype::kBatchMean>(o.reduction()) && input.dim() > 0
-             ? divergence / static_cast<double>(input.size(0))
-             : divergence;
+  return o.reduction().is<enumtype::kBatchMean>() && input.dim() > 0 ? divergence / static_cast<double>(input.size(0))
+                                                                     : divergence;
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& o) {
@@ -126,7 +125,10 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
   const auto log_sigmoid = [](const Tensor& x) { return tenon::log_sigmoid(x); };
   Tensor loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input));
   if (o.weight().defined()) loss = loss * o.weight();
-  return ops::reduced("multilabel_soft_margin_loss", loss.mean({-1}), enumtype::reduction_get_enum(o.reduction()));
+  // The mean over the input's classes, of which there are fewer than of the target's where they are broadcast.
+  const Tensor mean =
+      input.dim() > 0 && input.size(-1) != loss.size(-1) ? loss.sum({-1}) / input.size(-1) : loss.mean({-1});
+  return ops::reduced("multilabel_soft_margin_loss", mean, enumtype::reduction_get_enum(o.reduction()));
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const SoftMarginLossFuncOptions& o) {

@@ -8,12 +8,11 @@
 
 #include <cstdint>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace tenon::nn::functional {
 
-using PadMode = std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+using PadMode = enumtype::OneOf<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
 
 struct PadFuncOptions {
   using mode_t = PadMode;

@@ -17,7 +17,7 @@ namespace {
 
 template <class Word>
 bool is(const InterpolateFuncOptions& options) {
-  return std::holds_alternative<Word>(options.mode());
+  return options.mode().template is<Word>();
 }
 
 /// Dimensions that the mode is made for; 0: any.
@@ -138,10 +138,13 @@ Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFunc
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
         "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.");
   }
-  // The alternatives stand in the order of the operator's numbers.
-  return tenon::grid_sampler(input, grid, static_cast<std::int64_t>(options.mode().index()),
-                             static_cast<std::int64_t>(options.padding_mode().index()),
-                             options.align_corners().value_or(false));
+  // The operator's numbers.
+  const std::int64_t mode = options.mode().is<enumtype::kBilinear>()  ? 0
+                            : options.mode().is<enumtype::kNearest>() ? 1
+                                                                      : 2;
+  const auto& outside = options.padding_mode();
+  const std::int64_t padding = outside.is<enumtype::kZeros>() ? 0 : outside.is<enumtype::kBorder>() ? 1 : 2;
+  return tenon::grid_sampler(input, grid, mode, padding, options.align_corners().value_or(false));
 }
 
 Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {

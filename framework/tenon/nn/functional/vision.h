@@ -9,14 +9,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <variant>
 #include <vector>
 
 namespace tenon::nn::functional {
 
 struct InterpolateFuncOptions {
-  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
-                              enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
+  using mode_t = enumtype::OneOf<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+                                 enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
   /// The output's spatial sizes; this or scale_factor.
   TENON_ARG(std::optional<std::vector<std::int64_t>>, size) = std::nullopt;
   /// The output's sizes by the input's; this or `size`.
@@ -34,8 +33,8 @@ struct InterpolateFuncOptions {
 TENON_API Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
 
 struct GridSampleFuncOptions {
-  using mode_t = std::variant<enumtype::kBilinear, enumtype::kNearest, enumtype::kBicubic>;
-  using padding_mode_t = std::variant<enumtype::kZeros, enumtype::kBorder, enumtype::kReflection>;
+  using mode_t = enumtype::OneOf<enumtype::kBilinear, enumtype::kNearest, enumtype::kBicubic>;
+  using padding_mode_t = enumtype::OneOf<enumtype::kZeros, enumtype::kBorder, enumtype::kReflection>;
   TENON_ARG(mode_t, mode) = enumtype::kBilinear();               ///< kBilinear, kNearest or kBicubic
   TENON_ARG(padding_mode_t, padding_mode) = enumtype::kZeros();  ///< for points outside: kZeros, kBorder or kReflection
   /// Whether the centres of the corner elements coincide, or the corners themselves.

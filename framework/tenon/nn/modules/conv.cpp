@@ -49,7 +49,7 @@ template <class Options>
 void print_common_end(std::ostream& stream, const Options& options) {
   if (options.groups() != 1) stream << ", groups=" << options.groups();
   if (!options.bias()) stream << ", bias=" << options.bias();
-  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
+  if (!options.padding_mode().template is<enumtype::kZeros>()) {
     stream << ", padding_mode=" << enumtype::get_enum_name(options.padding_mode());
   }
   stream << ")";
@@ -65,7 +65,7 @@ ConvNdImpl<D, Derived>::ConvNdImpl(ConvOptions<D> given) : options(std::move(giv
 template <std::size_t D, class Derived>
 void ConvNdImpl<D, Derived>::reset() {
   check_channels(options);
-  if (std::holds_alternative<enumtype::kSame>(options.padding()) && !options.stride().all_equal(1)) {
+  if (options.padding().is_same() && !options.stride().all_equal(1)) {
     throw Error("padding='same' is not supported for strided convolutions");
   }
   register_parameters(*this, options.out_channels(), options.in_channels() / options.groups());
@@ -80,10 +80,10 @@ template <std::size_t D, class Derived>
 void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   stream << std::boolalpha << "tenon::nn::Conv" << D << "d(" << options.in_channels() << ", " << options.out_channels()
          << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride();
-  if (const auto* padding = std::get_if<ExpandingArray<D>>(&options.padding())) {
+  if (const auto* padding = options.padding().numbers()) {
     if (!padding->all_equal(0)) stream << ", padding=" << *padding;
   } else {
-    stream << ", padding='" << (std::holds_alternative<enumtype::kSame>(options.padding()) ? "same" : "valid") << "'";
+    stream << ", padding='" << (options.padding().is_same() ? "same" : "valid") << "'";
   }
   if (!options.dilation().all_equal(1)) stream << ", dilation=" << options.dilation();
   print_common_end(stream, options);
@@ -122,9 +122,19 @@ void ConvTransposeNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
 }
 
 template <std::size_t D, class Derived>
+unsigned int ConvTransposeNdImpl<D, Derived>::_forward_num_required_args() {
+  return 1;
+}
+template <std::size_t D, class Derived>
+std::vector<AnyValue> ConvTransposeNdImpl<D, Derived>::_forward_populate_default_args(
+    std::vector<AnyValue>&& arguments) {
+  return detail::with_defaults(std::move(arguments), {{1, AnyValue(std::optional<std::vector<std::int64_t>>())}});
+}
+
+template <std::size_t D, class Derived>
 Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                                                 const std::optional<std::vector<std::int64_t>>& output_size) {
-  if (!std::holds_alternative<enumtype::kZeros>(options.padding_mode())) {
+  if (!options.padding_mode().template is<enumtype::kZeros>()) {
     throw Error("Only 'zeros' padding mode is supported for transposed convolutions");
   }
   ExpandingArray<D> output_padding = options.output_padding();

@@ -7,14 +7,38 @@
 #include <tenon/nn/options/expanding_array.h>
 
 #include <cstdint>
-#include <variant>
+#include <optional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace tenon::nn {
 
-using ConvPaddingMode = std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+using ConvPaddingMode =
+    enumtype::OneOf<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+
+/// What is added around an input: numbers, kValid for none, or kSame for as much as keeps the sizes.
 template <std::size_t D>
-using ConvPadding = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
+class ConvPadding {
+ public:
+  ConvPadding(enumtype::kValid) : kind_(Kind::kValid) {}                    // NOLINT: as a variant
+  ConvPadding(enumtype::kSame) : kind_(Kind::kSame) {}                      // NOLINT
+  ConvPadding(ExpandingArray<D> numbers) : numbers_(std::move(numbers)) {}  // NOLINT
+  /// Whatever makes an ExpandingArray.
+  template <class Numbers>
+  requires(std::is_convertible_v<const Numbers&, ExpandingArray<D>>) ConvPadding(const Numbers& numbers)  // NOLINT
+      : numbers_(numbers) {}
+
+  /// Whether it is kSame.
+  bool is_same() const { return kind_ == Kind::kSame; }
+  /// The numbers; null for a word.
+  const ExpandingArray<D>* numbers() const { return kind_ == Kind::kNumbers ? &numbers_ : nullptr; }
+
+ private:
+  enum class Kind { kNumbers, kValid, kSame };
+  ExpandingArray<D> numbers_ = 0;
+  Kind kind_ = Kind::kNumbers;
+};
 
 template <std::size_t D>
 struct ConvOptions {
@@ -103,7 +127,7 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
   Tensor bias;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<std::vector<std::int64_t>>())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 
 #define TENON_CONV(D)                                                                                            \

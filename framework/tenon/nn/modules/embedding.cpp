@@ -105,7 +105,7 @@ void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
   if (options.scale_grad_by_freq()) stream << ", scale_grad_by_freq=" << std::boolalpha << options.scale_grad_by_freq();
   if (options.sparse()) stream << ", sparse=" << std::boolalpha << options.sparse();
-  if (!std::holds_alternative<enumtype::kMean>(options.mode())) {
+  if (!options.mode().is<enumtype::kMean>()) {
     stream << ", mode=" << enumtype::get_enum_name(options.mode());
   }
   if (options.include_last_offset())
@@ -139,5 +139,7 @@ EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings, const Embed
   bag->weight.set_requires_grad(!o.freeze());
   return bag;
 }
+
+TENON_DEFAULT_ARGS_OF(EmbeddingBagImpl, {1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 
 }  // namespace tenon::nn

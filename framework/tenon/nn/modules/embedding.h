@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <variant>
 
 namespace tenon::nn {
 
@@ -60,7 +59,7 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
                                              const EmbeddingFromPretrainedOptions& options = {});
 };
 
-using EmbeddingBagMode = std::variant<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
+using EmbeddingBagMode = enumtype::OneOf<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
 
 struct EmbeddingBagOptions {
   EmbeddingBagOptions(std::int64_t num_embeddings, std::int64_t embedding_dim)
@@ -109,7 +108,7 @@ class TENON_EXPORT EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   Tensor weight;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 
 class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {

@@ -95,6 +95,10 @@ TENON_FRACTIONAL_POOL_CLASS(2)
 TENON_FRACTIONAL_POOL_CLASS(3)
 #undef TENON_FRACTIONAL_POOL_CLASS
 
+TENON_DEFAULT_ARGS_OF(MaxUnpool1dImpl, {2, AnyValue(std::optional<std::vector<std::int64_t>>())})
+TENON_DEFAULT_ARGS_OF(MaxUnpool2dImpl, {2, AnyValue(std::optional<std::vector<std::int64_t>>())})
+TENON_DEFAULT_ARGS_OF(MaxUnpool3dImpl, {2, AnyValue(std::optional<std::vector<std::int64_t>>())})
+
 template class Cloneable<MaxPool1dImpl>;
 template class Cloneable<AvgPool1dImpl>;
 template class Cloneable<AdaptiveAvgPool1dImpl>;

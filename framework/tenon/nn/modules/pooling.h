@@ -139,7 +139,7 @@ struct FractionalMaxPoolOptions {
     MaxUnpool##D##dOptions options;                                                                                \
                                                                                                                    \
    protected:                                                                                                      \
-    FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(std::optional<std::vector<std::int64_t>>())})                            \
+    TENON_DECLARE_DEFAULT_ARGS()                                                                                   \
   };                                                                                                               \
   TENON_LIBRARY_MODULE(MaxUnpool##D##d);
 TENON_POOL_CLASSES(1)

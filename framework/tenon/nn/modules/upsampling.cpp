@@ -21,8 +21,7 @@ void UpsampleImpl::pretty_print(std::ostream& stream) const {
 Tensor UpsampleImpl::forward(const Tensor& input) {
   functional::InterpolateFuncOptions interpolation;
   interpolation.size(options.size()).scale_factor(options.scale_factor()).align_corners(options.align_corners());
-  std::visit([&](const auto& mode) { interpolation.mode(functional::InterpolateFuncOptions::mode_t(mode)); },
-             options.mode());
+  interpolation.mode(options.mode());
   return functional::interpolate(input, interpolation);
 }
 

@@ -7,15 +7,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <variant>
 #include <vector>
 
 namespace tenon::nn {
 
 /// Exactly one of size and scale_factor, a number for each spatial dimension.
 struct UpsampleOptions {
-  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
-                              enumtype::kTrilinear>;
+  using mode_t = enumtype::OneOf<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+                                 enumtype::kTrilinear>;
   /// The output's spatial sizes; this or scale_factor.
   TENON_ARG(std::optional<std::vector<std::int64_t>>, size) = std::nullopt;
   /// The output's sizes by the input's; this or `size`.

@@ -8,11 +8,7 @@
 #define TENON_ARG(T, name)                                                       \
  public:                                                                         \
   /** Sets the field, and returns the options; without an argument its value. */ \
-  inline auto name(const T& new_##name)->decltype(*this) {                       \
-    this->name##_ = new_##name;                                                  \
-    return *this;                                                                \
-  }                                                                              \
-  inline auto name(T&& new_##name)->decltype(*this) {                            \
+  inline auto name(T new_##name)->decltype(*this) {                              \
     this->name##_ = std::move(new_##name);                                       \
     return *this;                                                                \
   }                                                                              \

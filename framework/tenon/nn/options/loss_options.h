@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <variant>
 
 namespace tenon::nn {
 
@@ -32,7 +31,7 @@ TENON_REDUCTION_OPTIONS(SoftMarginLossOptions)
 #undef TENON_REDUCTION_OPTIONS
 
 struct KLDivLossOptions {
-  using reduction_t = std::variant<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
+  using reduction_t = enumtype::OneOf<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
   KLDivLossOptions(reduction_t reduction = enumtype::kMean()) : reduction_(std::move(reduction)) {}  // NOLINT
   KLDivLossOptions(enumtype::kNone word) : reduction_(word) {}                                       // NOLINT
   KLDivLossOptions(enumtype::kMean word) : reduction_(word) {}                                       // NOLINT

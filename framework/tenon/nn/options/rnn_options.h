@@ -6,7 +6,6 @@
 #include <tenon/nn/options/enum.h>
 
 #include <cstdint>
-#include <variant>
 
 namespace tenon::nn {
 
@@ -15,7 +14,7 @@ namespace detail {
 /// What the three kinds have in common.
 struct TENON_EXPORT RNNOptionsBase {
   using rnn_options_base_mode_t =
-      std::variant<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
+      enumtype::OneOf<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
   RNNOptionsBase(rnn_options_base_mode_t mode, std::int64_t input_size, std::int64_t hidden_size)
       : mode_(mode), input_size_(input_size), hidden_size_(hidden_size) {}
   TENON_ARG(rnn_options_base_mode_t, mode);  ///< which network: kRNN_TANH, kRNN_RELU, kLSTM or kGRU
@@ -41,7 +40,7 @@ struct TENON_EXPORT RNNCellOptionsBase {
 }  // namespace detail
 
 struct TENON_EXPORT RNNOptions {
-  using nonlinearity_t = std::variant<enumtype::kTanh, enumtype::kReLU>;
+  using nonlinearity_t = enumtype::OneOf<enumtype::kTanh, enumtype::kReLU>;
   RNNOptions(std::int64_t input_size, std::int64_t hidden_size) : input_size_(input_size), hidden_size_(hidden_size) {}
   TENON_ARG(std::int64_t, input_size);              ///< the size of the input's last dim
   TENON_ARG(std::int64_t, hidden_size);             ///< the size of the hidden state
@@ -80,7 +79,7 @@ struct TENON_EXPORT GRUOptions {
 };
 
 struct TENON_EXPORT RNNCellOptions {
-  using nonlinearity_t = std::variant<enumtype::kTanh, enumtype::kReLU>;
+  using nonlinearity_t = enumtype::OneOf<enumtype::kTanh, enumtype::kReLU>;
   RNNCellOptions(std::int64_t input_size, std::int64_t hidden_size)
       : input_size_(input_size), hidden_size_(hidden_size) {}
   TENON_ARG(std::int64_t, input_size);              ///< the size of the input's last dim

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <sstream>
 #include <utility>
 #include <vector>
 

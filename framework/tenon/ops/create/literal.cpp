@@ -33,6 +33,8 @@ TensorDataContainer::TensorDataContainer(std::initializer_list<TensorDataContain
   sizes_.insert(sizes_.end(), first.sizes().begin(), first.sizes().end());
 }
 
+void TensorDataContainer::add(Scalar value) { run_.push_back(value); }
+
 void TensorDataContainer::append(std::vector<Scalar>& out) const {
   if (kind_ == Kind::kScalar) out.push_back(scalar_);
   for (const TensorDataContainer& item : list_) item.append(out);

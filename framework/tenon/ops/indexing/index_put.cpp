@@ -2,6 +2,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/index_put.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/support.h>
@@ -30,7 +31,11 @@ Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) const 
                     "true: Number of elements of source ({}) < number of ones in mask ({})",
                     source.numel(), count));
   }
-  if (dim() == 0) return count > 0 ? copy_(source.reshape({-1}).select(0, 0)) : const_cast<Tensor&>(*this);
+  if (dim() == 0) {
+    const Tensor none = zeros({1}, source.options());
+    const Tensor first = cat({source.reshape({-1}), none}).select(0, 0);
+    return copy_(tenon::where(chosen, first, *this));  // recorded for both, whether it is chosen or not
+  }
   return index_put_(std::vector<std::optional<Tensor>>{chosen}, source.reshape({-1}).narrow(0, 0, count), false);
 }
 Tensor Tensor::masked_scatter(const Tensor& mask, const Tensor& source) const {

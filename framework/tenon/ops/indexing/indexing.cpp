@@ -197,7 +197,7 @@ Dims indexed_strides(const Plan& plan, const Tensor& source, const Dims& order, 
 
 Tensor index(const Tensor& self, const Indices& indices) {
   if (std::none_of(indices.begin(), indices.end(), [](const auto& index) { return index && index->defined(); }))
-    return self.alias();
+    return self.numel() == 0 ? self.clone(MemoryFormat::Contiguous) : self.alias();
   const Plan plan = tenon::plan(self, indices);
   check_not_empty(plan);
   const Dims whole = self.impl().sizes();

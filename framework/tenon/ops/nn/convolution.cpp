@@ -60,8 +60,8 @@ Dims output_sizes(const Dims& x, const Dims& w, const ConvAttributes& attributes
 }
 
 Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvAttributes& attributes) {
-  if (!x.is_floating_point()) return whole_convolution(x, w, bias, attributes);
   const bool channels_last = is_channels_last(x) || is_channels_last(w);
+  if (!x.is_floating_point()) return laid_out(whole_convolution(x, w, bias, attributes), channels_last);
   Recording recording = record<2>("ConvolutionBackward0", {&x, &w, &bias}, [attributes](Backward& b) {
     const Tensor x = b.saved(0);
     const Tensor w = b.saved(1);
@@ -247,7 +247,7 @@ Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const T
     asymmetric |= total % 2 != 0;
   }
   if (!asymmetric) return convolve(op, spatial, input, weight, bias, stride, both_sides, dilation, groups);
-  Tensor wider = input.new_zeros(padded);
+  Tensor wider = zeros(padded, input.options().memory_format(input.suggest_memory_format()));
   Tensor inner = wider;
   for (int d = 0; d < spatial; ++d) inner = inner.narrow(first + d, 0, input.size(first + d));
   inner.copy_(input);

@@ -299,7 +299,8 @@ Tensor rms_norm(const Tensor& given, IntArrayRef normalized_shape, const Tensor&
   const double least = eps.value_or(input.scalar_type() == kFloat64 ? std::numeric_limits<double>::epsilon()
                                                                     : std::numeric_limits<float>::epsilon());
   const Tensor scaled = input * (input.square().mean(IntArrayRef(over), true) + least).rsqrt();
-  return weight.defined() ? (scaled * weight).to(input.scalar_type()) : scaled;
+  const Tensor result = weight.defined() ? (scaled * weight).to(input.scalar_type()) : scaled;
+  return result.contiguous(given.suggest_memory_format());
 }
 
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,

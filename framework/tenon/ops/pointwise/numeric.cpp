@@ -123,8 +123,10 @@ Tensor& Tensor::gcd_(const Tensor& other) const { return overwrite("gcd_", *this
 Tensor Tensor::lcm(const Tensor& other) const {
   const Tensor divisor = gcd(other);
   const Dtype dtype = divisor.scalar_type();
-  return laid_out_after(*this, other,
-                        to(dtype).div(divisor.masked_fill(divisor.eq(0), 1), "trunc").mul(other.to(dtype)).abs());
+  // Of 8 and 16 bits in 32: what does not fit is cut off the result, as of any product.
+  const Dtype wide = dtype == kInt64 ? kInt64 : kInt32;
+  const Tensor multiple = to(wide).div(divisor.to(wide).masked_fill(divisor.eq(0), 1), "trunc").mul(other.to(wide));
+  return laid_out_after(*this, other, multiple.abs().to(dtype));
 }
 Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this, lcm(other)); }
 

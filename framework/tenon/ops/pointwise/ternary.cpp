@@ -150,6 +150,7 @@ void finish(const Tensor& self, const Tensor& result, bool inplace, Recording& r
 /// x + value * a * b, or x + value * a / b.
 Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value,
             bool inplace) {
+  if (value.isBoolean()) return addc(op, divide, self, a, b, value.toBool() ? 1 : 0, inplace);  // -true is refused
   const char* name = divide ? "AddcdivBackward0" : "AddcmulBackward0";
   check_same_device(divide ? "addcdiv" : "addcmul", {&self, &a, &b});
   if (divide && !a.is_floating_point() && !b.is_floating_point()) {
@@ -202,16 +203,30 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   return result;
 }
 
-Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace) {
-  if (weight.defined() && weight.dim() == 0 && weight.scalar_type() != self.scalar_type()) {
-    return lerp_impl(self, end, weight.to(self.scalar_type()), number, inplace);  // a number, as in PyTorch
+Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace);
+
+/// By a number of another dtype, with which the operands are promoted: integers by one of float64 give float64.
+Tensor lerp_promoted(const Tensor& self, const Tensor& end, const Tensor& weight, bool inplace) {
+  const Dtype dtype = result_type(self, end, weight);
+  if (dtype == self.scalar_type()) return lerp_impl(self, end, weight.to(dtype), 0, inplace);
+  if (inplace && !can_cast(dtype, self.scalar_type())) {
+    throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +
+                toString(self.scalar_type()) + " (in operator lerp_)");
   }
+  const Tensor result = lerp_impl(self.to(dtype), end.to(dtype), weight.to(dtype), 0, false);
+  return inplace ? self.copy_(result) : result;
+}
+
+Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, const Scalar& number, bool inplace) {
   check_same_device("lerp", {&self, &end, &weight});
+  const bool weight_is_number = weight.defined() && weight.dim() == 0;
   for (const Tensor* other : {&end, &weight}) {
     if (!other->defined() || other->scalar_type() == self.scalar_type()) continue;
+    if (other == &weight && weight_is_number) continue;
     throw Error(std::string("expected dtype ") + self.dtype().name() + " for `" + (other == &end ? "end" : "weight") +
                 "` but got dtype " + other->dtype().name() + " (in operator lerp)");
   }
+  if (weight_is_number && weight.scalar_type() != self.scalar_type()) return lerp_promoted(self, end, weight, inplace);
   if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(end, weight));
   const bool scalar = !weight.defined();
   Recording recording = record<3>("LerpBackward0", {&self, &end, &weight}, [scalar, number](Backward& b) {

@@ -49,7 +49,7 @@ Tensor Tensor::renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) 
   check_floating("renorm", *this);
   if (!(p.toDouble() > 0))
     throw Error(fmt::format("renorm: non-positive-norm not supported, got p = {}", p.toDouble()));
-  if (maxnorm.toDouble() < 0)
+  if (!(maxnorm.toDouble() >= 0))
     throw Error(fmt::format("renorm: expected maxnorm to be >= 0 but got {}", maxnorm.toDouble()));
   if (this->dim() < 2)
     throw Error(fmt::format("renorm: input needs at least 2 dimensions, got {} dimensions", this->dim()));

@@ -1,6 +1,7 @@
 // Operators that join tensors along a dimension.
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/view.h>
+#include <tenon/ops/support/fresh.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/support.h>
 
@@ -88,9 +89,18 @@ Tensor stack(TensorList tensors, std::int64_t dim) {
       throw Error("stack expects each tensor to be equal size, but got " + to_string(tensors[0].sizes()) +
                   " at entry 0 and " + to_string(tensor.sizes()) + " at entry " + std::to_string(parts.size()));
     }
-    parts.push_back(tensor.unsqueeze(dim));
+    parts.push_back(tensor);
   }
-  return cat(parts, wrap_dim(dim, tensors[0].impl().rank() + 1));
+  const int rank = tensors[0].impl().rank();
+  const int at = wrap_dim(dim, rank + 1);
+  if (at == rank) {
+    for (Tensor& part : parts) part = part.unsqueeze(at);
+    return cat(parts, at);
+  }
+  // Joined along the dimension that follows, which is cut then: pictures keep their layout so.
+  Dims sizes = tensors[0].impl().sizes();
+  sizes.insert(at, static_cast<std::int64_t>(tensors.size()));
+  return as_owned(cat(parts, at).view(IntArrayRef(sizes)));
 }
 Tensor hstack(TensorList tensors) {
   if (tensors.empty()) throw Error("hstack expects a non-empty TensorList");

@@ -107,7 +107,7 @@ Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::
     }
     result = result.index_select(dim, index);
   }
-  const bool keeps_format = self.dim() == 4 && amounts.size() == 4 && mode != "circular";
+  const bool keeps_format = self.dim() == 4 && amounts.size() >= 4 && mode != "circular";
   const MemoryFormat format = keeps_format ? self.suggest_memory_format() : MemoryFormat::Contiguous;
   return result.is_same(self) ? self.clone(format) : result.contiguous(format);
 }

@@ -87,7 +87,7 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
     const std::int64_t start = ((length - shifts[i]) % length + length) % length;
     result = cat({result.slice(at, start, length), result.slice(at, 0, start)}, at);
   }
-  return result.is_same(*this) ? clone() : result.contiguous();
+  return result.is_same(*this) ? clone() : result.contiguous(suggest_memory_format());
 }
 
 Tensor Tensor::repeat(IntArrayRef repeats) const {

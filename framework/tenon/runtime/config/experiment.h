@@ -11,7 +11,7 @@
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
 #include <tenon/memory/stack/allocator_stack.h>
-#include <tenon/runtime/config/config_value.h>
+#include <tenon/runtime/config/position.h>
 
 #include <map>
 #include <string>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/streamed_text.h>
 
 #include <cstdint>
 #include <ostream>
-#include <sstream>
 #include <string>
 
 namespace tenon {
@@ -52,9 +52,7 @@ struct TENON_API Warning {
 namespace detail {
 template <class... Parts>
 std::string concatenate(const Parts&... parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
+  return streamed_text([&](std::ostream& stream) { (stream << ... << parts); });
 }
 }  // namespace detail
 

@@ -72,6 +72,9 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   return functional::multi_head_attention_forward(query, key, value, given);
 }
 
+TENON_DEFAULT_ARGS_OF(MultiheadAttentionImpl, {3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())},
+                      {6, AnyValue(true)})
+
 template class Cloneable<MultiheadAttentionImpl>;
 
 }  // namespace tenon::nn

@@ -56,7 +56,7 @@ class TENON_EXPORT MultiheadAttentionImpl : public Cloneable<MultiheadAttentionI
   Tensor v_proj_weight;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(MultiheadAttention);
 

@@ -19,7 +19,7 @@ namespace {
 
 template <class Word>
 bool is(const detail::RNNOptionsBase& options) {
-  return std::holds_alternative<Word>(options.mode());
+  return options.mode().template is<Word>();
 }
 
 std::int64_t gates_of(const detail::RNNOptionsBase& options) {
@@ -41,7 +41,7 @@ detail::RNNOptionsBase common(detail::RNNOptionsBase::rnn_options_base_mode_t mo
 }
 
 detail::RNNOptionsBase::rnn_options_base_mode_t mode_of(const RNNOptions& options) {
-  if (std::holds_alternative<enumtype::kTanh>(options.nonlinearity())) return kRNN_TANH;
+  if (options.nonlinearity().is<enumtype::kTanh>()) return kRNN_TANH;
   return kRNN_RELU;
 }
 
@@ -201,6 +201,15 @@ std::tuple<PackedSequence, Tensor> SingleStateRNN<Derived>::forward_with_packed_
           permuted(last, packed.unsorted_indices())};
 }
 
+template <class Derived>
+unsigned int SingleStateRNN<Derived>::_forward_num_required_args() {
+  return 1;
+}
+template <class Derived>
+std::vector<AnyValue> SingleStateRNN<Derived>::_forward_populate_default_args(std::vector<AnyValue>&& arguments) {
+  return nn::detail::with_defaults(std::move(arguments), {{1, AnyValue(Tensor())}});
+}
+
 template class SingleStateRNN<RNNImpl>;
 template class SingleStateRNN<GRUImpl>;
 
@@ -246,6 +255,8 @@ std::tuple<PackedSequence, std::tuple<Tensor, Tensor>> LSTMImpl::forward_with_pa
   return {PackedSequence(output, packed.batch_sizes(), packed.sorted_indices(), packed.unsorted_indices()),
           {permuted(last_h, packed.unsorted_indices()), permuted(last_c, packed.unsorted_indices())}};
 }
+
+TENON_DEFAULT_ARGS_OF(LSTMImpl, {1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
 
 template class Cloneable<RNNImpl>;
 template class Cloneable<GRUImpl>;

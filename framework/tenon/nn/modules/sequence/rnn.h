@@ -57,7 +57,7 @@ class TENON_EXPORT SingleStateRNN : public RNNImplBase<Derived> {
       const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 
 }  // namespace detail
@@ -91,7 +91,7 @@ class TENON_EXPORT LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
   LSTMOptions options;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
+  TENON_DECLARE_DEFAULT_ARGS()
 
  private:
   std::tuple<Tensor, Tensor> checked_state(const Tensor& input, const Tensor& batch_sizes, const Tensor& sorted_indices,

@@ -85,7 +85,7 @@ Tensor RNNCellImpl::forward(const Tensor& input, Tensor hx) {
   check_forward_input(input);
   if (!hx.defined()) hx = zero_state(input);
   check_forward_hidden(input, hx, "");
-  const bool tanh = std::holds_alternative<enumtype::kTanh>(options.nonlinearity());
+  const bool tanh = options.nonlinearity().is<enumtype::kTanh>();
   return (tanh ? rnn_tanh_cell : rnn_relu_cell)(input, hx, weight_ih, weight_hh, bias_ih, bias_hh);
 }
 
@@ -113,6 +113,10 @@ Tensor GRUCellImpl::forward(const Tensor& input, Tensor hx) {
   check_forward_hidden(input, hx, "");
   return gru_cell(input, hx, weight_ih, weight_hh, bias_ih, bias_hh);
 }
+
+TENON_DEFAULT_ARGS_OF(RNNCellImpl, {1, AnyValue(Tensor())})
+TENON_DEFAULT_ARGS_OF(LSTMCellImpl, {1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
+TENON_DEFAULT_ARGS_OF(GRUCellImpl, {1, AnyValue(Tensor())})
 
 template class Cloneable<RNNCellImpl>;
 template class Cloneable<LSTMCellImpl>;

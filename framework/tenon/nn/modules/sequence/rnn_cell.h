@@ -48,7 +48,7 @@ class TENON_EXPORT RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   RNNCellOptions options;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
   TENON_API std::string get_nonlinearity_str() const override;
 };
 TENON_LIBRARY_MODULE(RNNCell);
@@ -66,7 +66,7 @@ class TENON_EXPORT LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
   LSTMCellOptions options;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(LSTMCell);
 
@@ -81,7 +81,7 @@ class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
   GRUCellOptions options;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(GRUCell);
 

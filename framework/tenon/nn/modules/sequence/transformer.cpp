@@ -82,6 +82,9 @@ Tensor TransformerImpl::generate_square_subsequent_mask(std::int64_t size) {
   return full({size, size}, -std::numeric_limits<float>::infinity()).triu(1);
 }
 
+TENON_DEFAULT_ARGS_OF(TransformerImpl, {2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
+                      {5, AnyValue(Tensor())}, {6, AnyValue(Tensor())}, {7, AnyValue(Tensor())})
+
 template class Cloneable<TransformerImpl>;
 
 }  // namespace tenon::nn

@@ -46,8 +46,7 @@ class TENON_EXPORT TransformerImpl : public Cloneable<TransformerImpl> {
   AnyModule decoder;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
-                           {5, AnyValue(Tensor())}, {6, AnyValue(Tensor())}, {7, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(Transformer);
 

@@ -75,6 +75,10 @@ Tensor TransformerDecoderImpl::forward(const Tensor& tgt, const Tensor& memory, 
   return norm.is_empty() ? x : norm.forward<Tensor>(x);
 }
 
+TENON_DEFAULT_ARGS_OF(TransformerEncoderImpl, {1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+TENON_DEFAULT_ARGS_OF(TransformerDecoderImpl, {2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
+                      {5, AnyValue(Tensor())})
+
 template class Cloneable<TransformerEncoderImpl>;
 template class Cloneable<TransformerDecoderImpl>;
 

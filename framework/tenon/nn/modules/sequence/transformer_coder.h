@@ -45,7 +45,7 @@ class TENON_EXPORT TransformerEncoderImpl : public Cloneable<TransformerEncoderI
   AnyModule norm;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(TransformerEncoder);
 
@@ -67,8 +67,7 @@ class TENON_EXPORT TransformerDecoderImpl : public Cloneable<TransformerDecoderI
   AnyModule norm;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
-                           {5, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(TransformerDecoder);
 

@@ -7,14 +7,6 @@ namespace tenon::nn {
 
 namespace {
 
-Tensor activate(const activation_t& activation, const Tensor& x) {
-  if (std::holds_alternative<enumtype::kReLU>(activation)) return tenon::relu(x);
-  if (std::holds_alternative<enumtype::kGELU>(activation)) return tenon::gelu(x);
-  const auto& function = std::get<std::function<Tensor(const Tensor&)>>(activation);
-  if (!function) throw Error("activation should be kGELU, kReLU, or a callable, but the callable is empty");
-  return function(x);
-}
-
 /// The attention's output alone: its weights are not made.
 Tensor attend(MultiheadAttention& attention, const Tensor& query, const Tensor& memory, const Tensor& mask,
               const Tensor& padding) {
@@ -22,6 +14,12 @@ Tensor attend(MultiheadAttention& attention, const Tensor& query, const Tensor& 
 }
 
 }  // namespace
+
+Tensor activation_t::operator()(const Tensor& x) const {
+  if (word_) return word_->is<enumtype::kReLU>() ? tenon::relu(x) : tenon::gelu(x);
+  if (!function_) throw Error("activation should be kGELU, kReLU, or a callable, but the callable is empty");
+  return function_(x);
+}
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& options)
     : options(options) {
@@ -52,7 +50,7 @@ void TransformerEncoderLayerImpl::reset_parameters() {
 Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src_mask,
                                             const Tensor& src_key_padding_mask) {
   const Tensor x = norm1(src + dropout1(attend(self_attn, src, src, src_mask, src_key_padding_mask)));
-  return norm2(x + dropout2(linear2(dropout(activate(options.activation(), linear1(x))))));
+  return norm2(x + dropout2(linear2(dropout(options.activation()(linear1(x))))));
 }
 
 TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(const TransformerDecoderLayerOptions& options)
@@ -91,8 +89,12 @@ Tensor TransformerDecoderLayerImpl::forward(Tensor tgt, const Tensor& memory, co
                                             const Tensor& memory_key_padding_mask) {
   tgt = norm1(tgt + dropout1(attend(self_attn, tgt, tgt, tgt_mask, tgt_key_padding_mask)));
   tgt = norm2(tgt + dropout2(attend(multihead_attn, tgt, memory, memory_mask, memory_key_padding_mask)));
-  return norm3(tgt + dropout3(linear2(dropout(activate(options.activation(), linear1(tgt))))));
+  return norm3(tgt + dropout3(linear2(dropout(options.activation()(linear1(tgt))))));
 }
+
+TENON_DEFAULT_ARGS_OF(TransformerEncoderLayerImpl, {1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+TENON_DEFAULT_ARGS_OF(TransformerDecoderLayerImpl, {2, AnyValue(Tensor())}, {3, AnyValue(Tensor())},
+                      {4, AnyValue(Tensor())}, {5, AnyValue(Tensor())})
 
 template class Cloneable<TransformerEncoderLayerImpl>;
 template class Cloneable<TransformerDecoderLayerImpl>;

@@ -9,12 +9,29 @@
 #include <tenon/nn/options/enum.h>
 
 #include <functional>
-#include <variant>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 namespace tenon::nn {
 
 /// What stands between the two linear maps.
-using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
+class activation_t {  // NOLINT: libtorch's name
+ public:
+  activation_t(enumtype::kReLU word) : word_(word) {}  // NOLINT: as a variant
+  activation_t(enumtype::kGELU word) : word_(word) {}  // NOLINT
+  activation_t(std::function<Tensor(const Tensor&)> function) : word_(), function_(std::move(function)) {}  // NOLINT
+  template <class Function>
+  requires(std::is_invocable_r_v<Tensor, const Function&, const Tensor&>) activation_t(Function function)  // NOLINT
+      : activation_t(std::function<Tensor(const Tensor&)>(std::move(function))) {}
+
+  /// The activation of x. Throws Error for an empty function.
+  TENON_API Tensor operator()(const Tensor& x) const;
+
+ private:
+  std::optional<enumtype::OneOf<enumtype::kReLU, enumtype::kGELU>> word_;
+  std::function<Tensor(const Tensor&)> function_;
+};
 
 #define TENON_TRANSFORMER_LAYER_OPTIONS(Name)                                            \
   struct Name {                                                                          \
@@ -57,7 +74,7 @@ class TENON_EXPORT TransformerEncoderLayerImpl : public Cloneable<TransformerEnc
   Dropout dropout2 = nullptr;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(TransformerEncoderLayer);
 
@@ -90,8 +107,7 @@ class TENON_EXPORT TransformerDecoderLayerImpl : public Cloneable<TransformerDec
   LayerNorm norm3 = nullptr;
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
-                           {5, AnyValue(Tensor())})
+  TENON_DECLARE_DEFAULT_ARGS()
 };
 TENON_LIBRARY_MODULE(TransformerDecoderLayer);
 
