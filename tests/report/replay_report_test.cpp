@@ -11,6 +11,7 @@
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
 #include <tenon/report/replay/trace_html.h>
+#include <tenon/report/replay/tune_report.h>
 #include <tenon/report/svg.h>
 #include <tenon/runtime/environment.h>
 
@@ -318,6 +319,74 @@ TEST(DoctorReport, NamesWhatThePeakIsForTheLargestFirst) {
   diagnosis.purposes.clear();
   EXPECT_THAT(diagnosis_report({diagnosis}, false, "one.trace", TableFormat::kTable, "{}"),
               testing::Not(testing::HasSubstr("are for:")));
+}
+
+// The file knows what failed on its device; of a capacity that the user asks about, it does not.
+TEST(DoctorReport, NamesTheRequestThatFailedUnlessTheUserAsksAboutAnotherDevice) {
+  replay::Diagnosis diagnosis;
+  diagnosis.trace = "one";
+  diagnosis.failed_request.emplace().bytes = 300 * MiB;
+  diagnosis.failed_request->device_free_bytes = 20 * MiB;
+  diagnosis.report.capacity_bytes = 1 * GiB;
+  diagnosis.report.current.ooms = 1;
+  const auto text = [&](bool is_capacity_given) {
+    return diagnosis_report({diagnosis}, is_capacity_given, "one.trace", TableFormat::kTable, "{}");
+  };
+  const auto names_it = testing::HasSubstr(
+      "Ran out of memory: a request of 300.0 MiB failed; 20.0 MiB of the 1.00 GiB that the process may use were free.");
+  EXPECT_THAT(text(false), names_it);
+  EXPECT_THAT(text(true), testing::Not(names_it));
+}
+
+replay::Candidate candidate_of(const std::string& label, bool is_pytorch, std::uint64_t safe_from_bytes,
+                               std::uint64_t device_calls) {
+  replay::Candidate candidate;
+  candidate.label = label;
+  candidate.is_pytorch = is_pytorch;
+  candidate.safe_from_bytes = safe_from_bytes;
+  candidate.device_calls = device_calls;
+  return candidate;
+}
+
+TEST(TuneReport, WhereNoSettingOfPyTorchsRunsTheSafeOneOfTenonsThatAsksTheDeviceLeastIsNamed) {
+  replay::TuneResult result;
+  result.finalists = {candidate_of("busy", false, 100 * MiB, 90), candidate_of("calm", false, 120 * MiB, 7),
+                      candidate_of("large", false, 300 * MiB, 1), candidate_of("planned", false, 90 * MiB, 1)};
+  result.finalists.back().is_planned = true;
+  result.peak_requested_bytes = 80 * MiB;
+  const std::vector<replay::Trace> traces;
+  const std::vector<std::string> files = {"a.trace"};
+  const auto text = [&](const std::string& capacity) {
+    return tune_report(result, {.traces = traces, .files = files, .capacity = capacity}, TableFormat::kTable, "{}");
+  };
+  EXPECT_THAT(text("200MiB"),
+              testing::HasSubstr("No setting of PyTorch that was tried runs safely in 200MiB. Of Tenon's "
+                                 "own allocators, calm does, from 120.0 MiB (--capacity "));
+  EXPECT_THAT(text("110MiB"), testing::HasSubstr("Of Tenon's own allocators, busy does, from 100.0 MiB"));
+  EXPECT_THAT(text(""), testing::HasSubstr("Of Tenon's own allocators, large does, from 300.0 MiB"));
+  EXPECT_THAT(text("85MiB"), testing::HasSubstr("Nothing that was tried runs safely in 85MiB: the peak of live memory "
+                                                "alone is 80.0 MiB."));
+}
+
+TEST(TuneReport, SaysOfASafeCapacityWhatWasExamined) {
+  replay::TuneResult result;
+  result.finalists = {candidate_of("max_split_size_mb:64", true, 100 * MiB, 5)};
+  replay::Candidate& best = result.finalists.front();
+  best.is_recommended = true;
+  std::vector<replay::Trace> traces = {replay::read_one("a 0 512 0\n"), replay::read_one("a 0 512 0\n")};
+  result.trust.resize(traces.size());
+  const std::vector<std::string> files = {"a.trace", "b.trace"};
+  const auto text = [&] {
+    return tune_report(result, {.traces = traces, .files = files, .capacity = ""}, TableFormat::kTable, "{}");
+  };
+  EXPECT_THAT(text(), testing::HasSubstr("; every larger one runs too, with every history; smaller ones were not "
+                                         "examined in that time.\n"));
+  best.is_smallest = true;
+  EXPECT_THAT(text(), testing::HasSubstr("; every larger one runs too, with every history.\n"));
+  best.is_sampled = true;
+  EXPECT_THAT(text(), testing::HasSubstr("; every larger one that was tried runs too, with every history.\n"));
+  traces.pop_back();
+  EXPECT_THAT(text(), testing::HasSubstr("; every larger one that was tried runs too.\n"));
 }
 
 TEST(SvgChart, ARequestThatRanOutIsMarkedInRedAndNamedAboveOtherMarks) {

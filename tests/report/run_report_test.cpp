@@ -5,6 +5,7 @@
 #include <tenon/report/run/run_remarks.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/report/svg.h>
+#include <tenon/report/text/screen.h>
 
 #include <gmock/gmock.h>
 
@@ -37,6 +38,27 @@ TEST(EstimateComment, CountsParametersInGroupsOfThreeDigits) {
     EXPECT_THAT(estimate_comment(estimate),
                 testing::HasSubstr(std::string("# parameters                ") + text + "\n"));
   }
+}
+
+// "# " takes two columns: on a screen of three, one is left for the words, and on a narrower one nothing can be
+// wrapped.
+TEST(EstimateComment, IsWrappedWhereverAColumnIsLeftForItsWords) {
+  Estimate estimate;
+  estimate.problem = "a b";
+  const auto comment = [&](std::size_t columns) {
+    set_output_screen({.columns = columns});
+    const std::string text = estimate_comment(estimate);
+    set_output_screen({});
+    return text;
+  };
+  const std::string whole = "# no estimate of its memory: a b\n",
+                    words = "# no\n# estimate\n# of\n# its\n# memory:\n# a\n# b\n";
+  EXPECT_EQ(comment(0), whole);
+  EXPECT_EQ(comment(2), whole);
+  EXPECT_EQ(comment(3), words);
+  EXPECT_EQ(comment(4), words);
+  EXPECT_EQ(comment(17), "# no estimate of\n# its memory: a b\n") << "as wide as the screen";
+  EXPECT_EQ(comment(16), "# no estimate of\n# its memory: a\n# b\n");
 }
 
 TEST(RunReport, AfterAnOutOfMemoryPeopleSeeWhereAndProgramsTheFigure) {
