@@ -5,6 +5,8 @@
 // Forward: a block owns queries. Backward: one kernel owns queries and sums dq, one owns keys and sums dk and dv, so
 // that every gradient is summed by one warp in a fixed order. Scores are in powers of two (times log2(e)), weights and
 // their slopes are rounded to 16 bits before they are multiplied, everything else is float32.
+//
+// Long: the three kernels read and mask their tiles by the same rules, and are understood side by side.
 #include "kernels/code.h"
 #include "kernels/linalg/mma.cuh"
 #include "kernels/nn/attention.cuh"
@@ -189,6 +191,7 @@ extern __shared__ __align__(128) unsigned char shared_memory[];
 template <int kWidth, bool kGeneral>
 constexpr int kBlocks = kWidth <= 64 && !kGeneral ? 4 : 0;
 
+// Long: one loop whose steps share the registers of a warp.
 template <class E, int kWidth, bool kGeneral>
 __global__ void __launch_bounds__(kTeam, kBlocks<kWidth, kGeneral>)
     forward_on_tensor_cores(const __grid_constant__ Forward<E> of) {
@@ -325,6 +328,7 @@ __device__ float kept(const Scores<E, kGeneral>& scoring, PhiloxReader& words, i
   return scoring.dropped(words, i, j) ? 0.0f : static_cast<float>(scoring.p.kept);
 }
 
+// Long: one loop whose steps share the registers of a warp.
 template <class E, int kWidth, int kPart, bool kGeneral>
 __global__ void __launch_bounds__(kTeam)
     backward_queries_on_tensor_cores(const __grid_constant__ Backward<E> of, const __grid_constant__ Side<E> dq) {
@@ -406,6 +410,7 @@ __global__ void __launch_bounds__(kTeam)
   }
 }
 
+// Long: one loop whose steps share the registers of a warp.
 template <class E, int kWidth, int kPart, bool kGeneral>
 __global__ void __launch_bounds__(kTeam)
     backward_keys_on_tensor_cores(const __grid_constant__ Backward<E> of, const __grid_constant__ Side<E> dk,
