@@ -132,7 +132,7 @@ std::size_t MortiseAllocator::trim_home(std::size_t keep_bytes) {
   StreamCache& cache = *caches_.all().front();
   adopt_all(cache);
   const std::size_t given_back = home_.shrink(cache, cached_bytes(), keep_bytes);
-  cache.records.give_surplus();
+  for (const auto& each : caches_.all()) each->records.give_all();
   return given_back;
 }
 

@@ -70,12 +70,12 @@ class TilePool {
  public:
   static constexpr std::size_t kBatch = 1024;
 
-  /// Some records, at most kBatch, linked by `next`. Throws std::bad_alloc.
+  /// Some records, linked by `next`. Throws std::bad_alloc.
   Tile* more(std::size_t& count) {
     const std::lock_guard lock(mutex_);
     if (returned_ != nullptr) {
-      count = kBatch;
       Tile* const first = returned_;
+      count = first->bytes;
       returned_ = first->left;
       return first;
     }
@@ -85,9 +85,10 @@ class TilePool {
     count = tiles.size();
     return tiles.data();
   }
-  /// kBatch of them, linked likewise.
-  void give(Tile* first) noexcept {
+  /// So many of them, linked likewise.
+  void give(Tile* first, std::size_t count) noexcept {
     const std::lock_guard lock(mutex_);
+    first->bytes = count;
     first->left = returned_;
     returned_ = first;
   }
@@ -131,8 +132,15 @@ class TileStore {
       spare_ = last->next;
       last->next = nullptr;
       spares_ -= TilePool::kBatch;
-      pool_.give(first);
+      pool_.give(first, TilePool::kBatch);
     }
+  }
+  /// All that is spare, for any stream: records move with their tiles, and one that lacks them would take new ones from
+  /// the host.
+  void give_all() noexcept {
+    if (spare_ != nullptr) pool_.give(spare_, spares_);
+    spare_ = nullptr;
+    spares_ = 0;
   }
 
  private:

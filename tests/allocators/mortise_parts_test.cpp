@@ -1,6 +1,8 @@
 // The parts of mortise that are asked at every request: where a tile lies, which free tile suffices, what a step
 // expects.
 #include <mortise/free_tiles.h>
+#include <mortise/quick_tiles.h>
+#include <mortise/stream_cache.h>
 #include <mortise/stripes.h>
 #include <tiled/rhythm.h>
 
@@ -19,6 +21,7 @@ namespace tenon::mortise {
 namespace {
 
 constexpr unsigned kPartsSeed = 47;
+constexpr std::size_t kPartsPage = 2 * MiB;
 
 /// A range of one tile, which is cut and joined at random.
 class CutRange {
@@ -126,6 +129,43 @@ void play_step(int step, Request&& request) {
       for (int gradient = 0; gradient < 12; ++gradient) request(Purpose::kGradient, 100 + gradient);
     request(Purpose::kActivation, i % 4 == 0 ? 4 : i);
   }
+}
+
+/// What is left of its tile is a page's beginning or end, not its middle.
+TEST(MortiseStreamCache, ALongBlockLeavesWhatAJointCanUse) {
+  TilePool pool;
+  StreamCache cache({}, 0, pool, kPartsPage);
+  const std::uintptr_t at = std::uintptr_t{1} << 40;
+  cache.provide_chain(0, at, at + 4 * kPartsPage);
+  cache.add(0, kLarge, at, 1536 * KiB);
+  const Tile* tile = cache.take(kLarge, 1 * MiB);
+  ASSERT_NE(tile, nullptr);
+  EXPECT_EQ(tile->address, at + 512 * KiB) << "the page's beginning is left";
+  cache.add(0, kLarge, at + 2 * kPartsPage + 512 * KiB, 1536 * KiB);
+  tile = cache.take(kLarge, 1 * MiB);
+  ASSERT_NE(tile, nullptr);
+  EXPECT_EQ(tile->address, at + 2 * kPartsPage + 512 * KiB) << "its end is left";
+}
+
+TEST(MortiseQuickTiles, OfSizesThatDoNotComeAgainNoneIsKeptForAWhile) {
+  std::vector<Tile> tiles(100);
+  QuickTiles quick;
+  const auto push = [&](std::size_t i) { return quick.push(&tiles[i], (i + 1) * kCoarseGrain); };
+  const auto flush = [&] {
+    std::size_t count = 0;
+    while (quick.pop_any() != nullptr) ++count;
+    quick.were_taken(count);
+    return count;
+  };
+  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_TRUE(push(i));
+  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_NE(quick.pop((i + 1) * kCoarseGrain), nullptr);
+  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_TRUE(push(i));
+  EXPECT_EQ(flush(), tiles.size());
+  for (std::size_t i = 0; i < tiles.size(); ++i) EXPECT_TRUE(push(i)) << "each has served a request";
+  EXPECT_EQ(flush(), tiles.size());
+  EXPECT_FALSE(push(0)) << "none has";
+  int passed = 1;
+  while (!push(0)) ASSERT_LT(++passed, 100'000);
 }
 
 TEST(MortiseRhythms, RequestsOfAnotherPurposeDoNotComeBetween) {

@@ -3,9 +3,7 @@
 #include <mortise/free_tiles.h>
 #include <mortise/home.h>
 #include <mortise/joint.h>
-#include <mortise/quick_tiles.h>
 #include <mortise/stream_cache.h>
-#include <mortise/stripes.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/forwarding.h>
@@ -81,43 +79,6 @@ TEST(MortiseJoint, IsMadeOfFreePiecesThatMeetAtPages) {
     for (std::size_t i = 1; i < taken.size(); ++i) EXPECT_LE(taken[i - 1].second, taken[i].first) << "pieces overlap";
   }
   EXPECT_GT(made, 100) << "the test has to see joints";
-}
-
-/// What is left of its tile is a page's beginning or end, not its middle.
-TEST(MortiseStreamCache, ALongBlockLeavesWhatAJointCanUse) {
-  TilePool pool;
-  StreamCache cache({}, 0, pool, kPage);
-  const std::uintptr_t at = std::uintptr_t{1} << 40;
-  cache.provide_chain(0, at, at + 4 * kPage);
-  cache.add(0, kLarge, at, 1536 * KiB);
-  const Tile* tile = cache.take(kLarge, 1 * MiB);
-  ASSERT_NE(tile, nullptr);
-  EXPECT_EQ(tile->address, at + 512 * KiB) << "the page's beginning is left";
-  cache.add(0, kLarge, at + 2 * kPage + 512 * KiB, 1536 * KiB);
-  tile = cache.take(kLarge, 1 * MiB);
-  ASSERT_NE(tile, nullptr);
-  EXPECT_EQ(tile->address, at + 2 * kPage + 512 * KiB) << "its end is left";
-}
-
-TEST(MortiseQuickTiles, OfSizesThatDoNotComeAgainNoneIsKeptForAWhile) {
-  std::vector<Tile> tiles(100);
-  QuickTiles quick;
-  const auto push = [&](std::size_t i) { return quick.push(&tiles[i], (i + 1) * kCoarseGrain); };
-  const auto flush = [&] {
-    std::size_t count = 0;
-    while (quick.pop_any() != nullptr) ++count;
-    quick.were_taken(count);
-    return count;
-  };
-  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_TRUE(push(i));
-  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_NE(quick.pop((i + 1) * kCoarseGrain), nullptr);
-  for (std::size_t i = 0; i < tiles.size(); ++i) ASSERT_TRUE(push(i));
-  EXPECT_EQ(flush(), tiles.size());
-  for (std::size_t i = 0; i < tiles.size(); ++i) EXPECT_TRUE(push(i)) << "each has served a request";
-  EXPECT_EQ(flush(), tiles.size());
-  EXPECT_FALSE(push(0)) << "none has";
-  int passed = 1;
-  while (!push(0)) ASSERT_LT(++passed, 100'000);
 }
 
 TEST(MortiseJoint, SaysHowManyPagesAreMissing) {
