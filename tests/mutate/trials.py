@@ -24,6 +24,8 @@ from xml.etree import ElementTree
 LAYERS = ["core", "memory", "device", "kernel", "plugin", "dispatch", "tensor", "autograd", "ops", "nn", "optim", "data", "runtime",
           "train", "replay", "measure", "report", "cli"]
 NEAR = {"kernels": ["tenon_kernel_conformance", "ops"], "allocators": ["allocators", "conformance", "schedules"],
+        # The kit is tried on allocators, shipped and broken ones; kernels have a harness of their own beside it.
+        "conformance": ["tenon_allocator_conformance_test", "tenon_mutants_test"],
         "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules"],
         "dispatch": ["dispatch", "device"]}  # calls of kernels are tried with the fake driver of tests/device
 NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources

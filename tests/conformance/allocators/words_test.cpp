@@ -66,6 +66,33 @@ TEST(Repeats, OfStretchesOfAsManyLinesTheLongerIsTaken) {
   EXPECT_THAT(told(history), ElementsAre(Row{0, 2, 4}));
 }
 
+// A group costs a line for its count: six lines of runs are read faster than six operations and a count.
+TEST(Repeats, RunsInsideAGroupAreToldByThemselvesWhereThatIsShorter) {
+  Operations history;
+  for (std::uint32_t group = 0; group < 3; ++group) {
+    for (std::uint32_t i = 0; i < 3; ++i) history.push_back(allocate(i));
+    for (std::uint32_t i = 0; i < 3; ++i) history.push_back(release(i));
+  }
+  EXPECT_THAT(told(history),
+              ElementsAre(Row{0, 1, 3}, Row{3, 1, 3}, Row{6, 1, 3}, Row{9, 1, 3}, Row{12, 1, 3}, Row{15, 1, 3}));
+}
+
+TEST(Repeats, SayWhatIsAddedToTheBlocksNumber) {
+  EXPECT_THAT(repeats_of({allocate(4), allocate(6), allocate(8)}).front().steps, ElementsAre(2));
+  EXPECT_THAT(repeats_of({release(8), release(7), release(6)}).front().steps, ElementsAre(-1));
+}
+
+// Completions and trims are about no block: they take no number.
+TEST(Repeats, BlocksAreNumberedAnewByWhatMakesTheFewestLines) {
+  Operations history;
+  for (const std::uint32_t slot : {7U, 3U, 7U, 9U, 3U, 9U, 9U}) {
+    history.push_back({.kind = Operation::kComplete, .stream = 1});
+    history.push_back(allocate(slot));
+    history.push_back(release(slot));
+  }
+  for (const Operation& op : numbered_for_reading(history)) EXPECT_EQ(op.slot, 0U);
+}
+
 TEST(Repeats, ALineForEachOperationAndOneForTheCountOfAGroup) {
   EXPECT_EQ((Repeat{.length = 3, .times = 5}).lines(), 4u);
   EXPECT_EQ((Repeat{.length = 1, .times = 5}).lines(), 1u);
