@@ -66,7 +66,7 @@ StreamRef CudaDriver::create_stream(int priority) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
   const StreamRef created{reinterpret_cast<std::uint64_t>(stream)};
-  memory_.timeline().revive(created);
+  memory_.timeline().made(created);
   return created;
 }
 

@@ -8,6 +8,8 @@
 
 namespace tenon::cuda {
 
+constexpr std::uint64_t kByHandle = std::uint64_t{1} << 63;  ///< CUDA's ids are small
+
 bool is_capturing(StreamRef stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(native(stream), &status);
@@ -65,8 +67,9 @@ CUcontext Timeline::context_of(StreamRef stream) const {
   return context;
 }
 
-std::uint64_t Timeline::line_of(StreamRef stream) {
+std::uint64_t Timeline::line_of(StreamRef stream, bool is_captured) {
   if (stream.id == 0) return 0;
+  if (is_captured) return kByHandle | stream.id;
   unsigned long long id = 0;
   check(cudaStreamGetId(native(stream), &id), "cudaStreamGetId");
   return id + 1;
@@ -74,11 +77,12 @@ std::uint64_t Timeline::line_of(StreamRef stream) {
 
 Ticket Timeline::mark_locked(StreamRef stream) {
   const auto own = own_.find(stream.id);
-  const CUcontext context = own != own_.end() ? context_.native() : context_of(stream);
+  const bool is_own = own != own_.end(), is_captured = is_capturing(stream);
+  const CUcontext context = is_own ? context_.native() : context_of(stream);
   const ContextGuard guard(context);
-  const std::uint64_t id = own != own_.end() ? own->second : line_of(stream);
+  const std::uint64_t id = is_own ? own->second : line_of(stream, is_captured);
   std::shared_ptr<Event> event;
-  if (!is_capturing(stream)) event = recorded_locked(context, stream);
+  if (!is_captured) event = recorded_locked(context, stream);
   Line& line = lines_[id];
   line.context = context;
   line.stream = stream;
@@ -207,9 +211,14 @@ void Timeline::retire(StreamRef stream) {
 }
 
 void Timeline::revive(StreamRef stream) {
+  const std::lock_guard lock(mutex_);
+  retired_.erase(stream.id);
+}
+
+void Timeline::made(StreamRef stream) {
   const ContextGuard guard(context_);
   const std::lock_guard lock(mutex_);
-  own_.insert_or_assign(stream.id, line_of(stream));
+  own_.insert_or_assign(stream.id, line_of(stream, false));
   retired_.erase(stream.id);
 }
 

@@ -48,8 +48,10 @@ class Timeline {
   void retire(StreamRef stream);
   /// Whether that happened, and no stream has its handle since.
   bool is_retired(StreamRef stream);
-  /// A new stream of this device has this handle.
+  /// Another stream has this handle now, not one of this device's own.
   void revive(StreamRef stream);
+  /// This device has just made that stream.
+  void made(StreamRef stream);
 
  private:
   /// An event and the context that it belongs to: it can be recorded on streams of that one only.
@@ -73,8 +75,8 @@ class Timeline {
   using Lines = std::unordered_map<std::uint64_t, Line>;
 
   CUcontext context_of(StreamRef stream) const;
-  /// The key of its line.
-  static std::uint64_t line_of(StreamRef stream);
+  /// The key of its line: CUDA may not be asked for the id of a stream that is captured.
+  static std::uint64_t line_of(StreamRef stream, bool is_captured);
   Ticket mark_locked(StreamRef stream);
   /// The event of a ticket that was not reached; null during a capture.
   std::shared_ptr<Event> event_locked(Ticket ticket);

@@ -100,6 +100,27 @@ TEST_F(CudaTickets, AStreamOfAnotherLibraryThatGetsAnOldHandleIsNotTheOldOne) {
   EXPECT_EQ(cudaStreamDestroy(handle), cudaSuccess);
 }
 
+// CUDA ends a capture when it is asked for the id of the captured stream.
+TEST_F(CudaTickets, ACapturedStreamOfAnotherLibraryIsTakenAndMarkedAndTheCaptureGoesOn) {
+  cudaStream_t handle = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), cudaSuccess);
+  TakesForeignStreams* const driver = takes_foreign_streams(device(0));
+  ASSERT_NE(driver, nullptr);
+  cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal);
+  const StreamRef theirs = driver->foreign_stream(reinterpret_cast<std::uint64_t>(handle));
+  const Ticket inside = memory(0).mark(theirs);
+  EXPECT_FALSE(memory(0).reached(inside)) << "what is captured does not run now";
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(handle, &graph), cudaSuccess);
+  memory(0).wait(inside);
+  EXPECT_TRUE(memory(0).reached(inside));
+  cudaGraphDestroy(graph);
+  const Ticket after = memory(0).mark(theirs);
+  memory(0).wait(after);
+  EXPECT_TRUE(memory(0).reached(after));
+  EXPECT_EQ(cudaStreamDestroy(handle), cudaSuccess);
+}
+
 TEST_F(CudaTickets, AMarkOnADestroyedStreamMeansWhatItStillHadToDo) {
   const StreamRef stream = device(0).create_stream(0);
   device(0).fill(block(0), 1, 64, stream);
