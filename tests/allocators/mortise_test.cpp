@@ -6,7 +6,6 @@
 #include <mortise/stream_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -379,29 +378,6 @@ TEST_F(MortiseSteps, BeyondTheSoftLimitPiecesAreJoinedBeforePagesAreTaken) {
   };
   EXPECT_GE(reserved_with("mortise:slack_fraction=1"), 184 * MiB) << "there is room: new pages are quicker";
   EXPECT_LE(reserved_with("mortise:slack_fraction=1,soft_limit=160MiB"), 168 * MiB);
-}
-
-/// Counts the chunks that it gave.
-class CountingSource final : public ForwardingSource {
- public:
-  using ForwardingSource::ForwardingSource;
-  Physical create(std::size_t bytes) override { return ++chunks, upstream_.create(bytes); }
-  int chunks = 0;
-};
-
-// On a GPU that takes half a millisecond for a chunk, 20 seconds went by before the error.
-TEST(Mortise, ARequestBeyondTheDeviceIsRefusedBeforeTheDeviceIsFilled) {
-  AddressOnlySource device({.capacity_bytes = 80 * GiB});
-  CountingSource source(device);
-  const StackConfig config = allocator_from_spec("mortise");
-  const auto allocator = config.policy.create({.source = source, .options = config.options});
-  const Block held = allocator->allocate({.bytes = 30 * GiB});
-  const int before = source.chunks;
-  EXPECT_THROW(allocator->allocate({.bytes = 60 * GiB}), OutOfMemory);
-  EXPECT_EQ(source.chunks, before);
-  const Block more = allocator->allocate({.bytes = 50 * GiB - kPage});
-  allocator->deallocate(more, {});
-  allocator->deallocate(held, {});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The offline pages: complete, readable without a script, and free of addresses on a network.
+// Long: each thing that a page shows has a test, and they share the pages that are made once.
 #include "support/scratch_folder.h"
 
 #include "replay/support.h"
