@@ -15,9 +15,10 @@ namespace tenon {
 
 namespace {
 
-constexpr const char* kNoSettingOfPytorch =
-    "PyTorch has no such setting. Its torch.cuda.memory.CUDAPluggableAllocator takes an allocator from a C "
-    "library; Tenon ships none, and under one PyTorch has no memory statistics, no snapshots and no history.\n";
+constexpr const char* kInsidePytorch =
+    "PyTorch has no such setting. On a GPU it takes these allocators from Tenon's module tenon_torch, before its first "
+    "tensor there: tenon_torch.use(\"{}\"), see compat/pytorch/README.md. The module has the memory statistics, "
+    "snapshots and history that PyTorch then leaves out.\n";
 
 std::string bytes_text(std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(std::llabs(bytes))); }
 
@@ -73,7 +74,10 @@ std::string how_to_use(std::span<const OwnAdvice> own, const std::string& histor
         planned->label, plan_command(*planned, history));
     out += indented(own_toml(*planned, history));
   }
-  if (is_pytorch) out += kNoSettingOfPytorch;
+  if (is_pytorch && !own.empty()) {
+    const auto free = std::ranges::find(own, false, &OwnAdvice::is_planned);
+    out += fmt::format(kInsidePytorch, free != own.end() ? free->label : own.front().label);
+  }
   return out;
 }
 
