@@ -1,5 +1,6 @@
 // The options of the CUDA plugin that choose between speed and exactness: what they change in results.
-#include <tenon/runtime/plugins/plugins.h>
+#include "plugins/reopened_cuda.h"
+
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>
@@ -16,12 +17,7 @@ class CudaPrecision : public testing::Test {
   void TearDown() override { reopen({}); }
 
   static void reopen(const std::vector<std::pair<std::string, std::string>>& settings) {
-    close_devices();
-    Backend& backend = find_backend("cuda");
-    backend.shutdown();
-    Options options(backend.options());
-    for (const auto& [name, value] : settings) options.set_text(name, value);
-    backend.configure(options);
+    reopen_cuda(settings, [] {});
   }
   static Device device() { return Device("cuda:0"); }
   /// An element of a product of 64 terms, each of which TF32 rounds to 1.

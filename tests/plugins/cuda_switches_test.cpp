@@ -1,5 +1,6 @@
 // The options of the CUDA plugin that choose between speed and exactness, on an emulated device with stand-ins of the
 // libraries.
+#include "plugins/reopened_cuda.h"
 #include "support/emulated_cuda/emulated_cuda.h"
 
 #include <tenon/runtime/plugins/plugins.h>
@@ -19,13 +20,7 @@ class CudaSwitches : public testing::Test {
   void TearDown() override { reopen({}); }
 
   static void reopen(const std::vector<std::pair<std::string, std::string>>& settings) {
-    close_devices();
-    Backend& backend = find_backend("cuda");
-    backend.shutdown();
-    emulated_cuda::start({});
-    Options options(backend.options());
-    for (const auto& [name, value] : settings) options.set_text(name, value);
-    backend.configure(options);
+    reopen_cuda(settings, [] { emulated_cuda::start({}); });
   }
   static Tensor on_device(double value, IntArrayRef sizes) { return full(sizes, value).to(Device("cuda:0")); }
   static Tensor convolved() { return conv2d(on_device(1, {2, 3, 5, 5}), on_device(0.5, {4, 3, 3, 3})).to(kCPU); }

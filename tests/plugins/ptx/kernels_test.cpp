@@ -1,5 +1,6 @@
 // Kernels as nvcc makes them, interpreted: the results are those of the host.
 #include "kernels.h"
+#include "device_arrays.h"
 
 #include "support/emulated_cuda/emulated_cuda.h"
 
@@ -34,19 +35,6 @@ class PtxKernels : public testing::TestWithParam<int> {
     emulated_cuda::start({});
   }
 
-  template <class T>
-  T* on_device(const std::vector<T>& values) {
-    void* address = nullptr;
-    EXPECT_EQ(cudaMalloc(&address, values.size() * sizeof(T)), cudaSuccess);
-    cudaMemcpyAsync(address, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice, nullptr);
-    return static_cast<T*>(address);
-  }
-  template <class T>
-  std::vector<T> fetched(const T* address, std::size_t count) {
-    std::vector<T> values(count);
-    EXPECT_EQ(cudaMemcpyAsync(values.data(), address, count * sizeof(T), cudaMemcpyDeviceToHost, nullptr), cudaSuccess);
-    return values;
-  }
   static std::vector<float> some_floats(std::size_t count) {
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * 7919) % 1000) / 100 - 5;

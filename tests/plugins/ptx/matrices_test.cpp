@@ -1,6 +1,7 @@
 // Products of matrices, matrices from shared memory and asynchronous copies: results are those of their definition, and
 // a kernel with a fault is found.
 #include "matrices.h"
+#include "device_arrays.h"
 
 #include "support/emulated_cuda/emulated_cuda.h"
 
@@ -23,20 +24,6 @@ struct MatrixFault {
 void PrintTo(const MatrixFault& fault, std::ostream* out) { *out << fault.name; }
 
 namespace {
-
-template <class T>
-T* on_device(const std::vector<T>& values) {
-  void* address = nullptr;
-  EXPECT_EQ(cudaMalloc(&address, values.size() * sizeof(T)), cudaSuccess);
-  cudaMemcpyAsync(address, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice, nullptr);
-  return static_cast<T*>(address);
-}
-template <class T>
-std::vector<T> fetched(const T* address, std::size_t count) {
-  std::vector<T> values(count);
-  EXPECT_EQ(cudaMemcpyAsync(values.data(), address, count * sizeof(T), cudaMemcpyDeviceToHost, nullptr), cudaSuccess);
-  return values;
-}
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
