@@ -241,8 +241,8 @@ def said(command, **options):
 
 
 class Course:
-    def __init__(self, arguments, folder):
-        self.tenon, self.steps, self.folder = arguments.tenon, arguments.steps, folder
+    def __init__(self, arguments):
+        self.tenon, self.steps = arguments.tenon, arguments.steps
 
     def real(self, name, setting, snapshot=None, limit=0):
         environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": setting}
@@ -317,7 +317,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         folder = arguments.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        course = Course(arguments, folder)
+        course = Course(arguments)
         snapshots = {name: folder / f"{name}.pickle" for name in names}
         recorded = dict(zip(names, pool.map(lambda name: course.real(name, "", snapshots[name]), names)))
         advice, foretold, settings, limits = {}, {}, {}, {}
@@ -334,7 +334,8 @@ def main():
             limits[name] = (min(peaks) + peaks[0]) // 2
         runs = {(name, setting, limit): pool.submit(course.real, name, setting, None, limit) for name in settings
                 for setting in settings[name] for limit in (0, limits[name])}
-        rows, wrong = [], len(names) - len(settings)
+        rows = []
+        wrong = len(names) - len(settings) + sum(not fidelity_of(found).get("exact") for found in advice.values())
         for name in settings:
             tight = course.foretold(snapshots[name], settings[name], recorded[name], limits[name])
             for setting, free, bound in zip(settings[name], foretold[name], tight):
