@@ -53,7 +53,8 @@ class TiledAllocator final : public Allocator {
         Tile* const last = heap->last_freed;
         if (!last || last->bytes != bytes) return allocate_owned(*heap, bytes, request);
         heap->last_freed = nullptr;
-        mark_active(*heap, last, bytes, request);
+        last->state = BlockState::kActive;  // its live bytes are counted still, and no stream uses it
+        last->requested_bytes = request.bytes;
         heap->lock.leave_owned();
         return block_of(last, bytes, request);  // made where the caller wants it
       }
@@ -67,7 +68,6 @@ class TiledAllocator final : public Allocator {
       Heap* const heap = heaps_.likely(last_use);
       if (heap && last_use == block.request.stream && heap->lock.try_enter_owned()) [[likely]] {
         if (!heap->last_freed && !tile->uses) {
-          heap->live_bytes -= block.bytes;
           tile->state = BlockState::kFree;
           heap->last_freed = tile;
           prefetch_neighbours(tile);
@@ -105,7 +105,7 @@ class TiledAllocator final : public Allocator {
   struct Heap final : HeapBase {
     using HeapBase::HeapBase;
     Tile* last_freed = nullptr;  ///< see Note [Last freed]
-    std::size_t live_bytes = 0;  ///< with those that wait for a stream
+    std::size_t live_bytes = 0;  ///< with those that wait for a stream, and the tile that was freed last
     TileStore own_tiles;
     Index free;
     TileList unmapped;
@@ -175,13 +175,13 @@ class TiledAllocator final : public Allocator {
     {
       const BiasedLock::Guard lock(heap.lock);
       if (tile->uses == nullptr && last_use == heap.stream) [[likely]] {
-        heap.live_bytes -= tile->bytes;
         if constexpr (Rules::kKeepsLastFreed) {
           prefetch_neighbours(tile);
           settle_last(heap);
           tile->state = BlockState::kFree;
           heap.last_freed = tile;
         } else {
+          heap.live_bytes -= tile->bytes;
           tile->state = BlockState::kFree;
           settle(heap, tile);
           if constexpr (Rules::kMarksFrees) mark_free(heap);
@@ -198,6 +198,7 @@ class TiledAllocator final : public Allocator {
   [[gnu::always_inline]] Tile* from_index(Heap& heap, std::size_t bytes) {
     if (Tile* const last = heap.last_freed) {
       heap.last_freed = nullptr;
+      heap.live_bytes -= last->bytes;
       if (last->bytes == bytes) return last;
       if constexpr (requires { heap.free.prefetch(bytes); }) heap.free.prefetch(bytes);
       settle(heap, last);
@@ -263,7 +264,10 @@ class TiledAllocator final : public Allocator {
   }
 
   void settle_last(Heap& heap) noexcept {
-    if (Tile* const last = std::exchange(heap.last_freed, nullptr)) settle(heap, last);
+    if (Tile* const last = std::exchange(heap.last_freed, nullptr)) {
+      heap.live_bytes -= last->bytes;
+      settle(heap, last);
+    }
   }
 
   /// The first `bytes` of the tile become a tile; the rest, which has its state, is in no index.
@@ -360,7 +364,7 @@ class TiledAllocator final : public Allocator {
   void rejoin_hole(Heap& heap, Tile* hole) noexcept;
   std::size_t live_bytes() const {
     std::size_t live = 0;
-    for (const auto& heap : heaps_.all()) live += heap->live_bytes;
+    for (const auto& heap : heaps_.all()) live += heap->live_bytes - (heap->last_freed ? heap->last_freed->bytes : 0);
     return live;
   }
   std::size_t cached_bytes() const { return segments_.reserved_bytes() - live_bytes(); }

@@ -42,7 +42,8 @@ LockedAllocator::~LockedAllocator() {
 
 // The path of nearly every call, in one translation unit so that it becomes one function, and once for each way to keep
 // calls apart. The block is made where the caller wants it: copying it would wait for the policy's narrow stores in the
-// same way.
+// same way. What is rare is done by functions of its own that need no more than the request and the block, so that a
+// call saves few registers, and a free none.
 template <AllocatorStack::Impl::Calls calls>
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve_counted(const Request& request) {
   Block block = [&] {
@@ -51,19 +52,33 @@ template <AllocatorStack::Impl::Calls calls>
     return allocate_recorded(request);
   }();
   copy_request(block.request, request);
-  if constexpr (calls == Calls::kConcurrent)
-    ledger_->add_shared(request.bytes, block.bytes, request.purpose);
-  else
+  if constexpr (calls == Calls::kConcurrent) {
+    if (!ledger_->try_add_shared(request.bytes, block.bytes, request.purpose)) [[unlikely]]
+      ledger_->add_shared(request.bytes, block.bytes, request.purpose);
+  } else {
     ledger_->add_serialised(request.bytes, block.bytes, request.purpose);
+  }
   if (request.label != 0) [[unlikely]]
-    labels_.add(request.label, request.bytes);
+    count_label(request);
   return block;
+}
+
+[[gnu::cold, gnu::noinline]] void AllocatorStack::Impl::count_label(const Request& request) {
+  labels_.add(request.label, request.bytes);
+}
+
+/// The stack's lock is taken here.
+[[gnu::noinline]] Block AllocatorStack::Impl::serve_locked(const Request& request) {
+  const BiasedLock::Guard lock(mutex_);
+  return serve_counted<Calls::kSerialised>(request);
 }
 
 template <AllocatorStack::Impl::Calls calls>
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve(const Request& request) {
   if constexpr (calls == Calls::kSerialised) {
-    const BiasedLock::Guard lock(mutex_);
+    if (!mutex_.try_enter_owned()) [[unlikely]]
+      return serve_locked(request);
+    const BiasedLock::Guard lock(mutex_, BiasedLock::Guard::Entered{});
     return serve_counted<calls>(request);
   } else {
     return serve_counted<calls>(request);
@@ -71,7 +86,8 @@ template <AllocatorStack::Impl::Calls calls>
 }
 
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve_any(const Request& request) {
-  if (calls_ == Calls::kConcurrent) return serve<Calls::kConcurrent>(request);
+  if (calls_ == Calls::kConcurrent) [[likely]]
+    return serve<Calls::kConcurrent>(request);
   if (calls_ == Calls::kSerialised) return serve<Calls::kSerialised>(request);
   return serve<Calls::kAlone>(request);
 }
@@ -102,24 +118,46 @@ template <AllocatorStack::Impl::Calls calls>
   }
 }
 
-template <AllocatorStack::Impl::Calls calls>
-[[gnu::always_inline]] inline void AllocatorStack::Impl::take_back(const Block& block, StreamRef last_use) noexcept {
-  if constexpr (calls == Calls::kConcurrent)
-    ledger_->remove_shared(block.request.bytes, block.bytes, block.request.purpose);
-  else
-    ledger_->remove_serialised(block.request.bytes, block.bytes, block.request.purpose);
-  if (block.request.label != 0) [[unlikely]]
-    labels_.remove(block.request.label, block.request.bytes);
-  if (History* told = history()) [[unlikely]]
-    return deallocate_recorded(*told, block, last_use);
-  top_->deallocate(block, last_use);
+[[gnu::noinline]] void AllocatorStack::Impl::take_back_otherwise(const Block& block, StreamRef last_use) noexcept {
+  const auto take_back = [&] {
+    if (calls_ == Calls::kConcurrent)
+      ledger_->remove_shared(block.request.bytes, block.bytes, block.request.purpose);
+    else
+      ledger_->remove_serialised(block.request.bytes, block.bytes, block.request.purpose);
+    if (block.request.label != 0) [[unlikely]]
+      labels_.remove(block.request.label, block.request.bytes);
+    if (History* told = history()) [[unlikely]]
+      return deallocate_recorded(*told, block, last_use);
+    top_->deallocate(block, last_use);
+  };
+  if (calls_ != Calls::kSerialised) return take_back();
+  const BiasedLock::Guard lock(mutex_);
+  take_back();
 }
 
 [[gnu::always_inline]] inline void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
-  if (calls_ == Calls::kConcurrent) return take_back<Calls::kConcurrent>(block, last_use);
-  if (calls_ == Calls::kAlone) return take_back<Calls::kAlone>(block, last_use);
-  const BiasedLock::Guard lock(mutex_);
-  take_back<Calls::kSerialised>(block, last_use);
+  const Request& request = block.request;
+  if (request.label == 0 && history() == nullptr) [[likely]] {
+    if (calls_ == Calls::kConcurrent) [[likely]] {
+      if (ledger_->try_remove_shared(request.bytes, block.bytes, request.purpose)) [[likely]]
+        return top_->deallocate(block, last_use);
+    } else if (calls_ == Calls::kAlone) {
+      ledger_->remove_serialised(request.bytes, block.bytes, request.purpose);
+      return top_->deallocate(block, last_use);
+    } else if (mutex_.try_enter_owned()) [[likely]] {
+      ledger_->remove_serialised(request.bytes, block.bytes, request.purpose);
+      top_->deallocate(block, last_use);
+      return mutex_.leave_owned();
+    }
+  }
+  take_back_otherwise(block, last_use);
+}
+
+/// Empty, or over-aligned.
+[[gnu::noinline]] void AllocatorStack::Impl::deallocate_unusual(const Block& block, StreamRef last_use) noexcept {
+  if (block.data == nullptr) return;
+  const std::unique_ptr<OverAligned> record(static_cast<OverAligned*>(block.cookie));
+  deallocate(record->inner, last_use);
 }
 
 AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -159,12 +197,10 @@ Block AllocatorStack::allocate_unusual(const Request& asked) {
 }
 
 void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept {
-  if (block.data != nullptr && block.request.alignment <= kMaxAlignment) [[likely]] {
-    impl_->deallocate(block, last_use);
-  } else if (block.data != nullptr) {
-    const std::unique_ptr<OverAligned> record(static_cast<OverAligned*>(block.cookie));
-    impl_->deallocate(record->inner, last_use);
-  }
+  const bool usual = block.data != nullptr && block.request.alignment <= kMaxAlignment;
+  if (!usual) [[unlikely]]
+    return impl_->deallocate_unusual(block, last_use);
+  impl_->deallocate(block, last_use);
 }
 
 void AllocatorStack::record_use(const Block& block, StreamRef stream) {

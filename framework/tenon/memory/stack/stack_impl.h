@@ -35,7 +35,9 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   LockedAllocator locked() const { return {*top_, calls_ == Calls::kSerialised ? &mutex_ : nullptr}; }
   History* history() const noexcept {
     History* current = history_.load(std::memory_order_acquire);
-    return current != nullptr && current->recording() ? current : nullptr;
+    if (current == nullptr) [[likely]]
+      return nullptr;
+    return current->recording() ? current : nullptr;
   }
 
  private:
@@ -59,10 +61,12 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   template <Calls calls>
   Block serve(const Request& request);
   Block serve_any(const Request& request);
+  Block serve_locked(const Request& request);
   template <Calls calls>
   Block serve_counted(const Request& request);
-  template <Calls calls>
-  void take_back(const Block& block, StreamRef last_use) noexcept;
+  void count_label(const Request& request);
+  void deallocate_unusual(const Block& block, StreamRef last_use) noexcept;
+  void take_back_otherwise(const Block& block, StreamRef last_use) noexcept;
   void attach(std::shared_ptr<History> history);
   void note_use_elsewhere(const Block& block);
   Block allocate_recorded(const Request& request);

@@ -35,6 +35,22 @@ UsageLedger::UsageLedger(bool serialised)
 
 UsageLedger::~UsageLedger() = default;
 
+void UsageLedger::add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+  Shard& shard = shards_[static_cast<std::size_t>(thread_slot())];
+  bool over;
+  {
+    const BiasedLock::Guard guard(shard.lock);
+    over = shard.add(requested_bytes, block_bytes, purpose);
+  }
+  if (over) settle(shard);
+}
+
+void UsageLedger::remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+  Shard& shard = shards_[static_cast<std::size_t>(thread_slot())];
+  const BiasedLock::Guard guard(shard.lock);
+  shard.remove(requested_bytes, block_bytes, purpose);
+}
+
 void UsageLedger::settle(Shard& asking) noexcept {
   const Stopped stopped(*this);
   for (std::size_t gauge = 0; gauge < kGauges; ++gauge) {

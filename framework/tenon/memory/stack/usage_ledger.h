@@ -45,22 +45,30 @@ class UsageLedger {
                                                 Purpose purpose) noexcept {
     shards_[0].remove(requested_bytes, block_bytes, purpose);
   }
-  [[gnu::always_inline]] void add_shared(std::size_t requested_bytes, std::size_t block_bytes,
-                                         Purpose purpose) noexcept {
-    Shard& shard = shards_[thread_slot()];
-    bool over;
-    {
-      const BiasedLock::Guard guard(shard.lock);
-      over = shard.add(requested_bytes, block_bytes, purpose);
-    }
+  void add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept;
+  void remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept;
+
+  // The same in a few steps. False where it takes more than those, and nothing has been counted then.
+
+  [[gnu::always_inline]] bool try_add_shared(std::size_t requested_bytes, std::size_t block_bytes,
+                                             Purpose purpose) noexcept {
+    Shard* const shard = own_shard();
+    if (!shard) [[unlikely]]
+      return false;
+    const bool over = shard->add(requested_bytes, block_bytes, purpose);
+    shard->lock.leave_owned();
     if (over) [[unlikely]]
-      settle(shard);
+      settle(*shard);
+    return true;
   }
-  [[gnu::always_inline]] void remove_shared(std::size_t requested_bytes, std::size_t block_bytes,
-                                            Purpose purpose) noexcept {
-    Shard& shard = shards_[thread_slot()];
-    const BiasedLock::Guard guard(shard.lock);
-    shard.remove(requested_bytes, block_bytes, purpose);
+  [[gnu::always_inline]] bool try_remove_shared(std::size_t requested_bytes, std::size_t block_bytes,
+                                                Purpose purpose) noexcept {
+    Shard* const shard = own_shard();
+    if (!shard) [[unlikely]]
+      return false;
+    shard->remove(requested_bytes, block_bytes, purpose);
+    shard->lock.leave_owned();
+    return true;
   }
 
   /// Fills in the figures that are counted here.
@@ -105,6 +113,17 @@ class UsageLedger {
   };
 
   class Stopped;  ///< no thread counts meanwhile
+
+  /// That of the thread, whose lock it has entered as its owner; null where that takes longer.
+  [[gnu::always_inline]] Shard* own_shard() noexcept {
+    const int slot = detail::thread_slot_or_none;
+    if (slot < 0) [[unlikely]]
+      return nullptr;
+    Shard& shard = shards_[static_cast<std::size_t>(slot)];
+    if (shard.lock.try_enter_owned()) [[likely]]
+      return &shard;
+    return nullptr;
+  }
 
   std::size_t of_one_thread(std::size_t gauge) const {
     return static_cast<std::size_t>(shards_[0].counts[gauge].current());
