@@ -1,6 +1,8 @@
 """The tool's own tests: python3 mutate_test.py. They need clang's library, not a built tree."""
+import signal
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -129,6 +131,31 @@ class PartsTest(unittest.TestCase):
         cases = [trials.Case(name, "p", "ops", 1) for name in ("0.9:9", "0.4:1", "0.5:2", "3:5", "2:8")]
         parts = trials.Trials(None, self.Known(), [], 0).parts(cases)
         self.assertEqual([[c.name for c in part] for part in parts], [["0.4:1", "0.5:2"], ["3:5"], ["0.9:9", "2:8"]])
+
+
+class RunnerTest(unittest.TestCase):
+    def outcome_of(self, script):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program"
+            program.write_text("#!/bin/sh\n" + script)
+            program.chmod(0o755)
+            return trials.Runner(Path(folder) / "scratch", 1).run(program, ["A.B"], {}, 20, 20)
+
+    def test_what_a_program_leaves_behind_ends_with_it_in_a_group_of_its_own_too(self):
+        with tempfile.NamedTemporaryFile("r") as file:
+            self.assertIsNone(self.outcome_of(f"set -m\nsleep 60 &\necho $! >{file.name}\n"))
+            stat = Path(f"/proc/{int(file.read())}/stat")
+        ends = time.monotonic() + 20
+        while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            self.assertLess(time.monotonic(), ends)
+            time.sleep(0.01)
+
+    def test_programs_may_be_interrupted_where_the_tool_may_not(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.assertEqual(self.outcome_of("kill -INT $$\nexit 0\n"), ("program", "crashed"))
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 class SchemaTest(unittest.TestCase):

@@ -78,11 +78,15 @@ def write_whole(file: Path, text: str):
     os.replace(beside, file)
 
 
-def kill_group(child):
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+def kill_session(child):
+    """The child, which leads a session, and all that it started there: tests give programs process groups of their own."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            behind_name = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(behind_name[3]) == child.pid:  # state, parent, group, session
+                os.kill(int(process.name), signal.SIGKILL)
+        except (OSError, IndexError):
+            pass  # it has ended meanwhile
 
 
 class Runner:
@@ -100,7 +104,7 @@ class Runner:
             self.is_stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             for child in list(self.children):
-                kill_group(child)
+                kill_session(child)
             raise
         pool.shutdown()
 
@@ -115,6 +119,8 @@ class Runner:
             resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 5))
             resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for number in (signal.SIGINT, signal.SIGQUIT):  # ignored below a shell's `&`, and tests interrupt programs
+                signal.signal(number, signal.SIG_DFL)
 
         late = False
         with open(log, "wb") as out:
@@ -127,7 +133,7 @@ class Runner:
                 code = child.wait(wall_s)
             except subprocess.TimeoutExpired:
                 late, code = True, -signal.SIGKILL
-            kill_group(child)  # and what it left behind
+            kill_session(child)  # and what it left behind
             child.wait()
             self.children.discard(child)
         text = log.read_text(errors="replace")

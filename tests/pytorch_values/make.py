@@ -238,6 +238,37 @@ def losses():
                      "cases": cases})
 
 
+def clipping():
+    """Gradients of twenty steps, of magnitudes that grow, so that some steps are within the bound and others beyond it."""
+    draw = random.Random(101)
+    sizes = [(2, 3), (4,), (1,)]
+    steps = [[torch.tensor([round(draw.uniform(-1, 1) * 1.4 ** (step - 10), 6) for _ in range(torch.Size(size).numel())],
+                           dtype=torch.float64).reshape(size) for size in sizes] for step in range(STEPS)]
+    steps[3][2][0] = 0.0
+    steps[7][1][:] = 0.0
+    inf = float("inf")
+
+    def clipped(step, clip):
+        """What clip() returns, and all gradients behind one another; one parameter has none."""
+        parameters = [torch.zeros(size, dtype=torch.float64, requires_grad=True) for size in [*sizes, (2,)]]
+        for parameter, gradient in zip(parameters, step):
+            parameter.grad = gradient.clone()
+        norm = clip(parameters)
+        return norm, [number for parameter in parameters[:-1] for number in parameter.grad.flatten().tolist()]
+
+    norms, values = [], []
+    for order, most in itertools.product([0.0, 0.5, 1.0, 2.0, 3.0, inf, -inf], [0.25, 2.0, 1e6]):
+        both = [clipped(step, lambda x: torch.nn.utils.clip_grad_norm_(x, most, order)) for step in steps]
+        norms.append({"norm_type": order, "max_norm": most, "norms": [norm.item() for norm, _ in both],
+                      "gradients": [gradient for _, gradient in both]})
+    for most in [0.0, 0.1, 1.0, 1e6]:
+        both = [clipped(step, lambda x: torch.nn.utils.clip_grad_value_(x, most)) for step in steps]
+        values.append({"clip_value": most, "gradients": [gradient for _, gradient in both]})
+    write("clipping", {"torch": torch.__version__, "sizes": sizes,
+                       "steps": [{"gradients": [gradient.flatten().tolist() for gradient in step]} for step in steps],
+                       "norms": norms, "values": values})
+
+
 def pointwise():
     """Each row of framework/tenon/kernel/rows at ordinary points, edges, infinities and NaN."""
     rows = FOLDER.parents[1] / "framework/tenon/kernel/rows"
@@ -297,4 +328,5 @@ if __name__ == "__main__":
     optimizers()
     schedulers()
     losses()
+    clipping()
     pointwise()
