@@ -71,6 +71,17 @@ TEST(ChannelsLast, OfTheWeightAloneDecidesAConvolution) {
   EXPECT_TRUE(y.allclose(conv2d(x, w), 1e-4, 1e-5));
 }
 
+TEST(ChannelsLast, OfEitherDecidesATransposedConvolutionOfIntegers) {
+  const Tensor x = arange(2 * 2 * 3 * 4, kInt64).reshape({2, 2, 3, 4});
+  const Tensor w = arange(2 * 2 * 2 * 3, kInt64).reshape({2, 2, 2, 3});
+  const Tensor want = conv_transpose2d(x, w);
+  const Tensor last_x = x.contiguous(MemoryFormat::ChannelsLast), last_w = w.contiguous(MemoryFormat::ChannelsLast);
+  for (const Tensor& y : {conv_transpose2d(last_x, w), conv_transpose2d(x, last_w)}) {
+    EXPECT_EQ(y.suggest_memory_format(), MemoryFormat::ChannelsLast);
+    EXPECT_TRUE(y.equal(want));
+  }
+}
+
 TEST(ChannelsLast, IndicesOfAMaximumLieAsItsValues) {
   const auto [values, indices] = max_pool2d_with_indices(image().contiguous(MemoryFormat::ChannelsLast), 2);
   EXPECT_EQ(indices.strides(), values.strides());

@@ -31,8 +31,9 @@ def words_of(c, kind):
 
 IN_PLACE = re.compile(r"^Tensor\..*_(\.|$)|^operator.=")
 SPLIT = re.compile(r"\S+")
-# The second derivative of sgn, and of what is made of it, never ends in libtorch: each call would cost a start.
-ENDLESS = re.compile(r"(^|\.)(abs|absolute|sgn|sign|l1_loss|L1Loss)_?$")
+# The derivative of sgn in libtorch contains itself: it never ends, nor do the second ones of what is made of it. Each such
+# call would cost a start.
+ENDLESS = [re.compile(r"(^|\.)sgn_?$"), re.compile(r"(^|\.)(abs|absolute|sign|l1_loss|L1Loss|triplet_margin_loss)_?$")]
 
 
 def line_of(name, arguments, seed):
@@ -40,7 +41,8 @@ def line_of(name, arguments, seed):
     c = Call(seed)
     if "_out" in name and not c.oddly(0.1):
         c.order = 0
-    if ENDLESS.search(name):
-        c.order = min(c.order, 1)
+    for order, rows in enumerate(ENDLESS):
+        if rows.search(name):
+            c.order = min(c.order, order)
     words = [word for kind in SPLIT.findall(arguments) for word in words_of(c, kind)]
     return f"{name} {c.order}{'w' if IN_PLACE.match(name) else '-'}{c.guard} {' '.join(words)}"

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import calls  # noqa: E402
 
-BATCH = 4000
+BATCH = 10_000
 SECONDS = 300  # for one batch
 NUMPY = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "i64": "<i8", "i32": "<i4", "i16": "<i2", "i8": "i1", "u8": "u1", "bool": "?"}
 # Relative error of a result of a few operations, and of one that sums or differentiates.

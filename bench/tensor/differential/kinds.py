@@ -7,6 +7,9 @@ FLOATING = ["f32", "f64", "f16", "bf16"]
 INTEGER = ["i64", "i32", "i16", "i8", "u8"]
 DTYPES = FLOATING + INTEGER + ["bool"]
 LAYOUTS = "ccccctttsssoel"
+# Half of the calls are drawn evenly; the others have more of what is rare: numbers and empty tensors, short dtypes (with
+# gradients, too), unusual layouts, arguments that are views of others, guards.
+LEANINGS = ("even",) * 5 + ("small", "short", "layouts", "aliases", "guards")
 NUMBERS = ["Si0", "Si1", "Si2", "Si3", "Si-1", "Si-2", "Sr0.5", "Sr-1.5", "Sr2.0", "Sr0.0", "Sr1.0", "Sr0.25", "Sr3.7"]
 WILD_NUMBERS = ["Srinf", "Srnan", "Sr-inf", "Si300", "Si-300", "Sb1", "Sb0", "Sr1e30", "Si2147483648"]
 
@@ -25,12 +28,15 @@ class Call:
     def __init__(self, seed):
         self.r = random.Random(seed)
         r = self.r
+        self.leaning = r.choice(LEANINGS)
         self.wild = r.random() < 0.12  # now and then an argument that does not fit
         self.order = r.choice((0, 0, 1, 1, 2))
-        self.guard = r.choice(("-",) * 10 + ("nograd", "inference"))
+        self.guard = r.choice(("-",) * (1 if self.leaning == "guards" else 10) + ("nograd", "inference"))
         self.dtype = r.choice(("f32",) * 4 + ("f64",) * 4 + tuple(DTYPES))
         if self.order:
             self.dtype = r.choice(("f64", "f64", "f32")) if r.random() < 0.9 else r.choice(FLOATING)
+        if self.leaning == "short":
+            self.dtype = r.choice(("f16", "bf16", "f16", "bf16", "i16", "i8", "u8", "bool")[:4 if self.order else 8])
         self.values = r.choice("nnnnnpuidew" if self.order == 0 else "nnnnpuidw")
         self.sizes = self.random_sizes()
         self.dim = None
@@ -39,8 +45,13 @@ class Call:
 
     def random_sizes(self, least=0, most=4):
         r = self.r
-        rank = r.choice([k for k in (0, 1, 1, 2, 2, 2, 3, 3, 4) if least <= k <= most] or [least])
-        return [r.choice((1, 2, 2, 3, 3, 4, 5)) if r.random() > 0.04 else 0 for _ in range(rank)]
+        small, ranks = self.leaning == "small", (0, 1, 1, 2, 2, 2, 3, 3, 4)
+        if small:
+            ranks = (0, 0, 1, 2, 3)
+        elif self.leaning == "layouts":
+            ranks = (2, 3, 4, 4)
+        rank = r.choice([k for k in ranks if least <= k <= most] or [least])
+        return [r.choice((1, 2, 2, 3, 3, 4, 5)) if r.random() > (0.3 if small else 0.04) else 0 for _ in range(rank)]
 
     def oddly(self, chance=0.3):
         return self.wild and self.r.random() < chance
@@ -49,7 +60,7 @@ class Call:
         r = self.r
         dtype = dtype or (r.choice(DTYPES) if self.oddly() else self.dtype)
         values = values or self.values
-        layout = layout or r.choice(LAYOUTS)
+        layout = layout or r.choice("cttsoelll" if self.leaning == "layouts" else LAYOUTS)
         word = f"T:{dtype}:{sized(sizes)}:{layout}:{values}:{r.randrange(1 << 30)}"
         if grad is None:
             grad = self.order > 0 and r.random() < 0.8
@@ -119,13 +130,13 @@ def aliased(c):
 
 
 def y(c):
-    if c.tensors and c.chance(0.06):
+    if c.tensors and c.chance(0.4 if c.leaning == "aliases" else 0.06):
         return aliased(c)
     return c.tensor(c.broadcast(), c.other_dtype())
 
 
 def e(c):
-    if c.tensors and c.chance(0.04):
+    if c.tensors and c.chance(0.4 if c.leaning == "aliases" else 0.04):
         return aliased(c)
     sizes = list(c.sizes)
     if c.oddly(0.2) and sizes:

@@ -85,8 +85,8 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvA
 }
 
 Tensor input_adjoint(const Tensor& y, const Tensor& w, const Dims& x_sizes, const ConvAttributes& attributes) {
-  if (!y.is_floating_point()) return whole_convolution_input(y, w, x_sizes, attributes);
   const bool channels_last = is_channels_last(y) || is_channels_last(w);
+  if (!y.is_floating_point()) return laid_out(whole_convolution_input(y, w, x_sizes, attributes), channels_last);
   Recording recording = record<2>("ConvolutionInputBackward0", {&y, &w}, [attributes](Backward& b) {
     const Tensor y = b.saved(0);
     const Tensor w = b.saved(1);
