@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Step time and peak memory of training, Tenon against PyTorch eager: same model, batch, optimiser and threads.
 
-  python bench/train/against_pytorch.py build/release/bin/tenon [--rounds 5] [--models mlp,lenet,resnet18,gpt] [--out FILE]
+  python bench/train/against_pytorch.py build/release/bin/tenon [--rounds 5] [--models mlp,lenet,…] [--out FILE]
       [--device cuda] [--pictures DIR] [--text FILE] [--alone]
 
 Each figure is the median over rounds in which the two take turns, each run in a process of its own; the time of a run is
@@ -28,12 +28,19 @@ COURSES = {
     "mlp": (128, 200, ["model.name=mlp"]),
     "lenet": (128, 60, ["model.name=lenet"]),
     "resnet18": (32, 5, ["model.name=resnet18", "model.image_size=64"]),
+    "resnet50": (8, 5, ["model.name=resnet50", "model.image_size=64"]),
+    "unet": (16, 5, ["model.name=unet", "model.image_size=64", "model.hidden=32", "model.layers=3"]),
+    "vit": (32, 5, ["model.name=vit", "model.hidden=384", "model.layers=6", "model.heads=6", "model.patch=4"]),
+    "lstm-lm": (32, 10, ["model.name=lstm-lm", "data.name=text", "model.hidden=256", "model.layers=2",
+                         "model.context=64"]),
     "gpt": (16, 5, ["model.name=gpt", "data.name=text", "model.hidden=384", "model.layers=6", "model.heads=6",
                     "model.context=128"]),
     # GPT-2 small: 124 million parameters, all of it in bfloat16. For devices other than the cpu.
     "gpt124m": (8, 5, ["model.name=gpt", "data.name=text", "model.hidden=768", "model.layers=12", "model.heads=12",
                        "model.context=1024", "model.vocabulary=50257", "train.precision=bfloat16"]),
 }
+# All but the last, in the order of the table.
+ON_CPU = "mlp,lenet,resnet18,resnet50,unet,vit,lstm-lm,gpt"
 GPTS = {
     # name: (width, layers, heads, context, vocabulary), the last 0 for that of the text
     "gpt": (384, 6, 6, 128, 0),
@@ -67,7 +74,7 @@ def settings_of(name, device="cpu", pictures=None, text=None):
         settings.append(f'device.name="{device}"')
     if device == "cuda":
         settings.append("device.cuda.cudnn_deterministic=false")  # as PyTorch's default
-    path = text if name in GPTS else pictures
+    path = text if "data.name=text" in words else pictures
     return settings + ([f'data.path="{path}"'] if path else [])
 
 
@@ -96,25 +103,33 @@ def train_in_pytorch(name, profile, device, text):
     torch.set_num_threads(THREADS)
     torch.manual_seed(47)
     batch, steps = COURSES[name][0], steps_of(name, device)
-    if name in GPTS:
-        width, layers, heads, context, room = GPTS[name]
+    if "data.name=text" in COURSES[name][2]:
         training, _, vocabulary = common.read_text(text or "/usr/share/common-licenses")
-        model = common.Gpt(room or vocabulary, context, width, layers, heads)
+        if name in GPTS:
+            width, layers, heads, context, room = GPTS[name]
+            model = common.Gpt(room or vocabulary, context, width, layers, heads)
+        else:
+            model, context = common.LstmLm(vocabulary, 256, 2), 64
         windows = training[: len(training) // context * context].view(-1, context)
 
         def example():
             x = windows[torch.randint(len(windows) - 1, (batch,))]
             return x, x.roll(-1, 1)
     else:
-        model = {"mlp": common.mlp, "lenet": common.lenet, "resnet18": common.ResNet18}[name]()
-        side = 64 if name == "resnet18" else 28
+        model = {"mlp": common.mlp, "lenet": common.lenet, "resnet18": lambda: common.ResNet((2, 2, 2, 2), True),
+                 "resnet50": lambda: common.ResNet((3, 4, 6, 3), False), "unet": lambda: common.Unet(32, 3),
+                 "vit": lambda: common.Vit(28, 4, 384, 6, 6)}[name]()
+        side = 64 if "model.image_size=64" in COURSES[name][2] else 28
         pictures, labels = torch.randint(256, (6000, 1, 28, 28), dtype=torch.uint8), torch.randint(10, (6000,))
         rows = torch.arange(side) * 28 // side
 
         def example():
             which = torch.randint(6000, (batch,))
-            x = pictures.index_select(0, which).float().mul_(1 / 90.0).sub_(0.81)
-            return (x.index_select(2, rows).index_select(3, rows) if side != 28 else x), labels.index_select(0, which)
+            raw, y = pictures.index_select(0, which), labels.index_select(0, which)
+            raw = raw.index_select(2, rows).index_select(3, rows) if side != 28 else raw
+            if name == "unet":
+                y = y.view(-1, 1, 1).expand(raw.select(1, 0).shape).masked_fill(raw.select(1, 0).eq(0), 10)
+            return raw.float().mul_(1 / 90.0).sub_(0.81), y
     model.to(device)
     if "train.precision=bfloat16" in COURSES[name][2]:
         model.to(torch.bfloat16)
@@ -123,7 +138,7 @@ def train_in_pytorch(name, profile, device, text):
     def step():
         x, y = (part.to(device) for part in example())
         logits = model(x)
-        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if name in GPTS else F.cross_entropy(logits, y)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if logits.dim() == 3 else F.cross_entropy(logits, y)
         del logits
         loss.backward()
         optimizer.step()
@@ -200,7 +215,7 @@ def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--models", default="mlp,lenet,resnet18,gpt", help=", ".join(COURSES))
+    parser.add_argument("--models", default=ON_CPU, help=", ".join(COURSES))
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--pictures")
     parser.add_argument("--text")

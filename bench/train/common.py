@@ -50,9 +50,9 @@ def settings(file):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, layers, dropout, relu):
+    def __init__(self, width, heads, layers, dropout, relu, causal=True):
         super().__init__()
-        self.heads, self.dropout, self.relu = heads, dropout, relu
+        self.heads, self.dropout, self.relu, self.causal = heads, dropout, relu, causal
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -67,7 +67,8 @@ class Block(nn.Module):
     def forward(self, x):
         n, t, c = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal,
+                                           dropout_p=self.dropout if self.training else 0.0)
         x = x + self.drop(self.out(y.transpose(1, 2).reshape(n, t, c)))
         h = self.widen(self.norm2(x))
         h = F.relu(h) if self.relu else F.gelu(h, approximate="tanh")
@@ -108,32 +109,99 @@ def lenet():
 
 
 class ResNetBlock(nn.Module):
-    def __init__(self, inside, outside, stride):
+    """3x3, 3x3; or, not `basic`, 1x1, 3x3, 1x1 with four times the width."""
+
+    def __init__(self, inside, width, stride, basic):
         super().__init__()
-        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
-        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
-        self.norm1, self.norm2 = nn.BatchNorm2d(outside), nn.BatchNorm2d(outside)
+        outside = width if basic else 4 * width
+        sizes = [(inside, width, 3, stride), (width, outside, 3, 1)] if basic else [
+            (inside, width, 1, 1), (width, width, 3, stride), (width, outside, 1, 1)]
+        self.convs = nn.ModuleList(nn.Conv2d(i, o, k, s, k // 2, bias=False) for i, o, k, s in sizes)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(o) for _, o, _, _ in sizes)
         self.shortcut = None
         if inside != outside or stride != 1:
             self.shortcut = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
 
     def forward(self, x):
-        y = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        y = x
+        for i, (conv, norm) in enumerate(zip(self.convs, self.norms)):
+            y = norm(conv(y))
+            if i + 1 < len(self.convs):
+                y = F.relu(y)
         return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
 
 
-class ResNet18(nn.Module):
+class ResNet(nn.Module):
     """models/resnet.cpp: the stem for small pictures."""
 
-    def __init__(self):
+    def __init__(self, counts, basic):
         super().__init__()
         self.stem, self.norm = nn.Conv2d(1, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64)
         blocks, channels = [], 64
-        for stage in range(4):
-            for i in range(2):
-                blocks.append(ResNetBlock(channels, 64 << stage, 2 if stage > 0 and i == 0 else 1))
-                channels = 64 << stage
+        for stage, count in enumerate(counts):
+            for i in range(count):
+                blocks.append(ResNetBlock(channels, 64 << stage, 2 if stage > 0 and i == 0 else 1, basic))
+                channels = (64 << stage) * (1 if basic else 4)
         self.blocks, self.head = nn.Sequential(*blocks), nn.Linear(channels, 10)
 
     def forward(self, x):
         return self.head(self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3)))
+
+
+class Vit(nn.Module):
+    """models/vit.cpp: patches of a picture behind a class token."""
+
+    def __init__(self, side, patch, width, layers, heads):
+        super().__init__()
+        self.embedding = nn.Conv2d(1, width, patch, patch)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(torch.empty((side // patch) ** 2 + 1, width))
+        nn.init.normal_(self.positions, 0, 0.02)
+        self.blocks = nn.Sequential(*(Block(width, heads, layers, 0.0, False, causal=False) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+
+    def forward(self, x):
+        patches = self.embedding(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.class_token.expand(len(x), -1, -1), patches], 1) + self.positions
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+class LstmLm(nn.Module):
+    """models/lstm_lm.cpp: the table of symbols is the output layer too."""
+
+    def __init__(self, vocabulary, width, layers):
+        super().__init__()
+        self.symbols, self.bias = nn.Embedding(vocabulary, width), nn.Parameter(torch.zeros(vocabulary))
+        nn.init.normal_(self.symbols.weight, 0, 0.1)
+        self.layers = nn.LSTM(width, width, layers, batch_first=True)
+
+    def forward(self, tokens):
+        return F.linear(self.layers(self.symbols(tokens))[0], self.symbols.weight, self.bias)
+
+
+class UnetLevel(nn.Sequential):
+    def __init__(self, inside, outside):
+        super().__init__(*(m for i in (inside, outside) for m in (
+            nn.Conv2d(i, outside, 3, 1, 1, bias=False), nn.BatchNorm2d(outside), nn.ReLU())))
+
+
+class Unet(nn.Module):
+    """models/unet.cpp: a class for each pixel, the background among them."""
+
+    def __init__(self, top, depth):
+        super().__init__()
+        widths = [top << i for i in range(depth + 1)]
+        self.down = nn.ModuleList(UnetLevel(i, o) for i, o in zip([1] + widths, widths))
+        self.widen = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in reversed(widths[:-1]))
+        self.up = nn.ModuleList(UnetLevel(2 * w, w) for w in reversed(widths[:-1]))
+        self.head = nn.Conv2d(top, 11, 1)
+
+    def forward(self, x):
+        features = []
+        for level in self.down:
+            x = level(F.max_pool2d(x, 2) if features else x)
+            features.append(x)
+        del features[-1]
+        for widen, level in zip(self.widen, self.up):
+            x = level(torch.cat([features.pop(), widen(x)], 1))
+        return self.head(x)
