@@ -69,6 +69,11 @@ TEST_F(EmulatedMisuse, BeyondTheEnd) {
   EXPECT_DEATH(cudaMemsetAsync(address_ + 1000, 0, 25, stream_), "cudaMemsetAsync uses 25 bytes .* 1 of them beyond");
 }
 
+TEST_F(EmulatedMisuse, ACopyOntoAPartOfItself) {
+  cudaMemcpyAsync(address_ + 64, address_, 64, cudaMemcpyDeviceToDevice, stream_);
+  EXPECT_DEATH(cudaMemcpyAsync(address_ + 63, address_, 64, cudaMemcpyDeviceToDevice, stream_), "the two overlap");
+}
+
 TEST_F(EmulatedMisuse, MemoryThatWasFreed) {
   cudaFree(address_);
   EXPECT_DEATH(cudaMemsetAsync(address_, 0, 1, stream_), "nothing is at 0x");

@@ -256,6 +256,32 @@ __global__ void mutant_kernel(float* y, unsigned* counter) {
     if (i < 4) y[i] = __shfl_sync(0xfu, i, 8);
   } else if constexpr (kMutant == Mutant::kOwnLaneMissing) {
     y[i] = __any_sync(0x7fffffffu, i == 0);
+  } else if constexpr (kMutant == Mutant::kFirstOfManyReaders) {
+    if (i == 0) shared[0] = 1;
+    __syncthreads();
+    const float all = shared[0];
+    if (all == 7) __trap();  // each thread wants the value here
+    __syncwarp();
+    if (i == 63) shared[0] = 2;
+  } else if constexpr (kMutant == Mutant::kReaderInAnotherBlock) {
+    const float both = y[i];
+    if (both == 7) __trap();
+    if (blockIdx.x == 1) y[i] = both + 1;
+  } else if constexpr (kMutant == Mutant::kSizesDiffer) {
+    if (i == 0) y[0] = 1;
+    if (i == 1) reinterpret_cast<unsigned char*>(y)[1] = 2;
+  } else if constexpr (kMutant == Mutant::kHalfOfAPacket) {
+    if (i == 1) reinterpret_cast<unsigned short*>(y)[7] = 2;
+    __syncwarp();
+    if (i == 40) *reinterpret_cast<float4*>(y) = {1, 2, 3, 4};
+  } else if constexpr (kMutant == Mutant::kConstantWritten) {
+    if (i == 0 && blockIdx.x == 0) {
+      y[0] = 1;
+      y[1] = __ldg(y);
+    }
+  } else if constexpr (kMutant == Mutant::kEndless) {
+    while (atomicAdd(counter, 0) == 0) {
+    }
   } else {
     if (i == 3) __trap();
   }
@@ -326,6 +352,12 @@ void run_mutant(Mutant mutant, float* y, unsigned* counter, cudaStream_t stream)
     MUTANT(kLaneOutsideMask);
     MUTANT(kOwnLaneMissing);
     MUTANT(kTrap);
+    MUTANT(kFirstOfManyReaders);
+    MUTANT(kReaderInAnotherBlock);
+    MUTANT(kSizesDiffer);
+    MUTANT(kHalfOfAPacket);
+    MUTANT(kConstantWritten);
+    MUTANT(kEndless);
 #undef MUTANT
   }
 }

@@ -40,7 +40,13 @@ enum class Mutant {
   kMaskNamesEnded,
   kLaneOutsideMask,
   kOwnLaneMissing,
-  kTrap
+  kTrap,
+  kFirstOfManyReaders,
+  kReaderInAnotherBlock,
+  kSizesDiffer,
+  kHalfOfAPacket,
+  kConstantWritten,
+  kEndless
 };
 void run_mutant(Mutant mutant, float* y, unsigned* counter, cudaStream_t stream);
 

@@ -58,7 +58,15 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{Mutant::kMaskNamesEnded, "MaskNamesEnded", "names thread 9 in its mask, which has ended"},
         Fault{Mutant::kLaneOutsideMask, "LaneOutsideMask", "from lane 8, which its mask does not name"},
         Fault{Mutant::kOwnLaneMissing, "OwnLaneMissing", "does not name its own thread"},
-        Fault{Mutant::kTrap, "Trap", "was reached"}),
+        Fault{Mutant::kTrap, "Trap", "was reached"},
+        Fault{Mutant::kFirstOfManyReaders, "FirstOfManyReaders",
+              "races in shared memory at 0x0 with thread .* of its block"},
+        Fault{Mutant::kReaderInAnotherBlock, "ReaderInAnotherBlock",
+              "races in global memory .* with block 0, thread 0"},
+        Fault{Mutant::kSizesDiffer, "SizesDiffer", "st.global.u8 races in global memory .* with thread 0 of its block"},
+        Fault{Mutant::kHalfOfAPacket, "HalfOfAPacket", "v4.f32 races in global memory .* with thread 1 of its block"},
+        Fault{Mutant::kConstantWritten, "ConstantWritten", "ld.global.nc.f32 races in global memory .* with thread 0"},
+        Fault{Mutant::kEndless, "Endless", "comes to no end"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 class PtxLaunches : public testing::Test {

@@ -43,6 +43,7 @@ TEST(PtxUnknown, OpcodesAreNamed) {
            {"fence.proxy.async", "fence.proxy.async"},
            {"redux.sync.add.s32 %r1, %r2, -1", "redux.sync.add.s32"},
            {"dp4a.s32.s32 %r1, %r2, %r3, %r4", "dp4a.s32.s32"},
+           {"bar.sync 1, 64", "bar.sync for a part of the block"},
            {"griddepcontrol.wait", "griddepcontrol.wait"},
        }) {
     EXPECT_DEATH(emulated_cuda::ptx::read_module(kernel_of(instruction)),

@@ -113,34 +113,42 @@ cudaError_t cudaPeekAtLastError() {
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
+#define TENON_NAMED(ERROR) \
+  case ERROR:              \
+    return #ERROR
   switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorInvalidResourceHandle:
-      return "cudaErrorInvalidResourceHandle";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureInvalidated:
-      return "cudaErrorStreamCaptureInvalidated";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInsufficientDriver:
-      return "cudaErrorInsufficientDriver";
+    TENON_NAMED(cudaSuccess);
+    TENON_NAMED(cudaErrorInvalidValue);
+    TENON_NAMED(cudaErrorMemoryAllocation);
+    TENON_NAMED(cudaErrorInvalidConfiguration);
+    TENON_NAMED(cudaErrorInvalidDevice);
+    TENON_NAMED(cudaErrorInvalidDeviceFunction);
+    TENON_NAMED(cudaErrorInvalidMemcpyDirection);
+    TENON_NAMED(cudaErrorNoDevice);
+    TENON_NAMED(cudaErrorInsufficientDriver);
+    TENON_NAMED(cudaErrorNotReady);
+    TENON_NAMED(cudaErrorNotSupported);
+    TENON_NAMED(cudaErrorNotPermitted);
+    TENON_NAMED(cudaErrorInvalidResourceHandle);
+    TENON_NAMED(cudaErrorIllegalAddress);
+    TENON_NAMED(cudaErrorIllegalState);
+    TENON_NAMED(cudaErrorLaunchFailure);
+    TENON_NAMED(cudaErrorPeerAccessAlreadyEnabled);
+    TENON_NAMED(cudaErrorPeerAccessUnsupported);
+    TENON_NAMED(cudaErrorCapturedEvent);
+    TENON_NAMED(cudaErrorStreamCaptureUnsupported);
+    TENON_NAMED(cudaErrorStreamCaptureInvalidated);
+    TENON_NAMED(cudaErrorStreamCaptureMerge);
+    TENON_NAMED(cudaErrorStreamCaptureUnmatched);
+    TENON_NAMED(cudaErrorStreamCaptureUnjoined);
+    TENON_NAMED(cudaErrorStreamCaptureIsolation);
+    TENON_NAMED(cudaErrorStreamCaptureImplicit);
+    TENON_NAMED(cudaErrorStreamCaptureWrongThread);
+    TENON_NAMED(cudaErrorGraphExecUpdateFailure);
     default:
       return "another error";
   }
+#undef TENON_NAMED
 }
 
 const char* cudaGetErrorString(cudaError_t error) {

@@ -74,6 +74,13 @@ void expect_kind(const Call& call, bool to_device, bool from_device, cudaMemcpyK
          ") that its addresses are not (" + std::to_string(is) + ")");
 }
 
+/// CUDA leaves open what a copy does whose two sides overlap.
+void expect_apart(const Call& call, const void* to, const void* from, std::size_t bytes) {
+  if (address_of(to) < address_of(from) + bytes && address_of(from) < address_of(to) + bytes)
+    misuse(std::string(call.name()) + " copies " + std::to_string(bytes) + " bytes from " +
+           hexadecimal(address_of(from)) + " to " + hexadecimal(address_of(to)) + ", and the two overlap");
+}
+
 }  // namespace
 
 extern "C" {
@@ -157,6 +164,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const bool to_device = machine.space.is_device(to);
   const bool from_device = machine.space.is_device(from);
   expect_kind(call, to_device, from_device, kind);
+  expect_apart(call, to, from, bytes);
   Side target{.context = stream.context};
   Side source{.context = stream.context};
   (to_device ? target.device : source.device) = 0;

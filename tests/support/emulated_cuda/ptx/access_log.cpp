@@ -8,20 +8,23 @@ namespace tenon::emulated_cuda::ptx {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
+constexpr std::size_t kWord = 4;
 
-/// The places that an access counts for: each word of four bytes, or each byte of a smaller one.
-std::size_t step_of(std::size_t bytes) { return bytes >= 4 ? 4 : 1; }
+bool is_read(Access access) {
+  return access == Access::kRead || access == Access::kConstantRead || access == Access::kStrongRead;
+}
+bool is_strong(Access access) { return access == Access::kAtomic || access == Access::kStrongRead; }
 
 }  // namespace
 
-AccessLog::Record& AccessLog::record(std::uint64_t address) {
+AccessLog::Page& AccessLog::page(std::uint64_t address) {
   if (last_page_ == nullptr || last_number_ != address >> 8) {
     last_number_ = address >> 8;
     auto& page = pages_[last_number_];
     if (page == nullptr) page = std::make_unique<Page>();
     last_page_ = page.get();
   }
-  return (*last_page_)[address & 0xff];
+  return *last_page_;
 }
 
 bool AccessLog::ordered(const Where& before, const Where& now) const {
@@ -35,21 +38,50 @@ bool AccessLog::ordered(const Where& before, const Where& now) const {
   return fences != acquired->second.end() && fences->second > before.fences;
 }
 
+const Where* AccessLog::conflict_at(const Record& record, Access access, const Where& where) const {
+  const bool strong = is_strong(access);
+  const Done& write = record.write;
+  if (write.any && access == Access::kConstantRead) return &write.where;
+  if (write.any && !(strong && write.atomic) && !ordered(write.where, where)) return &write.where;
+  if (is_read(access)) return nullptr;
+  for (const Done* read : {&record.read, &record.other_thread, &record.other_warp, &record.other_block}) {
+    if (!read->any || (strong && read->atomic)) continue;
+    if (read->constant || !ordered(read->where, where)) return &read->where;
+  }
+  return nullptr;
+}
+
+void AccessLog::note(Record& record, Access access, const Where& where) {
+  const Done now{.where = where, .any = true, .atomic = is_strong(access), .constant = access == Access::kConstantRead};
+  if (!is_read(access)) {
+    record.write = now;
+    return;
+  }
+  const Done& last = record.read;
+  if (last.any && last.where.block != where.block) {
+    record.other_block = last;
+  } else if (last.any && last.where.thread / kWarp != where.thread / kWarp) {
+    record.other_warp = last;
+  } else if (last.any && last.where.thread != where.thread) {
+    record.other_thread = last;
+  }
+  record.read = now;
+}
+
 const Where* AccessLog::conflict(std::uint64_t address, std::size_t bytes, Access access, const Where& where) {
-  for (std::size_t i = 0; i < bytes; i += step_of(bytes)) {
-    Record& record = this->record(address + i);
-    const bool strong = access == Access::kAtomic || access == Access::kStrongRead;
-    const bool both_atomic = strong && record.write.atomic;
-    if (record.write.any && !both_atomic && !ordered(record.write.where, where)) return &record.write.where;
-    if (access == Access::kRead || access == Access::kStrongRead) {
-      if (record.read.any && record.read.where.thread != where.thread) record.other_read = record.read;
-      record.read = {where, true, strong};
-      continue;
+  const bool narrow = bytes < kWord;
+  for (std::size_t done = 0; done < bytes; done += narrow ? bytes : kWord) {
+    const std::uint64_t at = address + done;
+    Page& page = this->page(at);
+    Record& word = page.words[(at & 0xff) / kWord];
+    if (const Where* before = conflict_at(word, access, where)) return before;
+    if (narrow && page.bytes == nullptr) page.bytes = std::make_unique<std::array<Record, 256>>();
+    for (std::size_t i = 0; page.bytes != nullptr && i < (narrow ? bytes : kWord); ++i) {
+      Record& byte = (*page.bytes)[(at + i) & 0xff];
+      if (const Where* before = conflict_at(byte, access, where)) return before;
+      if (narrow) note(byte, access, where);
     }
-    for (const Done* read : {&record.read, &record.other_read}) {
-      if (read->any && !(strong && read->atomic) && !ordered(read->where, where)) return &read->where;
-    }
-    record.write = {where, true, strong};
+    if (!narrow) note(word, access, where);
   }
   return nullptr;
 }

@@ -2,6 +2,11 @@
 //
 // Two accesses of one place, one of them a write and not both atomic, must be ordered: by a barrier of the block, by
 // __syncwarp within a warp, or across blocks by a fence and an atomic after the first and an atomic before the second.
+// What is read as constant (ld.global.nc, __ldg) must not be written by the launch at all.
+//
+// A place is a word of four bytes, and in a page where something smaller was accessed also each byte of it. Of a place
+// the last write is kept, and of the reads the last ones of two threads, of two warps and of two blocks: whoever writes
+// there without order meets one that is not its own.
 #pragma once
 
 #include <array>
@@ -21,8 +26,8 @@ struct Where {
   std::uint32_t fences = 0;       ///< of the block so far
 };
 
-/// kStrongRead: volatile or atomic.
-enum class Access { kRead, kStrongRead, kWrite, kAtomic };
+/// kConstantRead: ld.global.nc. kStrongRead: volatile or atomic.
+enum class Access { kRead, kConstantRead, kStrongRead, kWrite, kAtomic };
 
 class AccessLog {
  public:
@@ -36,13 +41,21 @@ class AccessLog {
     Where where;
     bool any = false;
     bool atomic = false;
+    bool constant = false;
   };
   struct Record {
-    Done write, read, other_read;
+    Done write;
+    Done read;                                   ///< the last one
+    Done other_thread, other_warp, other_block;  ///< the last ones of others than the reader of the one after it
   };
-  using Page = std::array<Record, 256>;
+  struct Page {
+    std::array<Record, 64> words;
+    std::unique_ptr<std::array<Record, 256>> bytes;  ///< null until an access of less than four bytes
+  };
 
-  Record& record(std::uint64_t address);
+  Page& page(std::uint64_t address);
+  const Where* conflict_at(const Record& record, Access access, const Where& where) const;
+  static void note(Record& record, Access access, const Where& where);
   bool ordered(const Where& before, const Where& now) const;
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;

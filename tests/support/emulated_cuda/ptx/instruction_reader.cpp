@@ -128,6 +128,7 @@ void read_memory_access(Instruction& instruction, const std::vector<std::string>
   instruction.is_signed = type[0] == 's';
   instruction.strong =
       has(parts, "volatile") || has(parts, "relaxed") || has(parts, "acquire") || has(parts, "release");
+  instruction.constant = has(parts, "nc");
   const bool store = instruction.kind == Kind::kStore;
   instruction.in.push_back(address_of(operands[store ? 0 : 1], names, instruction.name));
   for (const std::string& element : elements_of(operands[store ? 1 : 0]))
@@ -254,6 +255,8 @@ bool read_control(Instruction& instruction, const std::vector<std::string>& part
   } else if ((base == "bar" || base == "barrier") && has(parts, "sync") && operands.size() == 1) {
     instruction.kind = Kind::kBarrier;
     take(0);
+  } else if ((base == "bar" || base == "barrier") && has(parts, "sync")) {
+    not_emulated(instruction.opcode + " for a part of the block");
   } else if ((base == "bar" || base == "barrier") && has(parts, "red") && operands.size() == 3) {
     instruction.kind = Kind::kBarrier;
     instruction.mode = has(parts, "popc") ? "popc" : has(parts, "and") ? "and" : "or";

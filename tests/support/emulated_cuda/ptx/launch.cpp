@@ -14,6 +14,7 @@ namespace tenon::emulated_cuda::ptx {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
+constexpr std::size_t kMostSteps = std::size_t{1} << 26;  // of a thread on end: some ten seconds
 constexpr std::size_t kSharedLimit = 48 * 1024;
 constexpr unsigned char kPoison = 0xA5;
 constexpr std::uint64_t kPoisonedWord = 0xA5A5A5A5A5A5A5A5U;
@@ -129,10 +130,13 @@ void Launch::run_block() {
 }
 
 void Launch::run_thread(Thread& thread) {
+  std::size_t steps = 0;
   while (thread.state == State::kReady) {
     Frame& frame = thread.frames.back();
     if (frame.at >= frame.function->code.size()) misuse("kernel " + kernel_.name + " runs over its end");
     const Instruction& instruction = frame.function->code[frame.at++];
+    if (++steps > kMostSteps)
+      stop(thread, instruction, "comes to no end: its thread waits for another one, or for nothing");
     if (instruction.guard.kind != Operand::Kind::kNone &&
         ((value(thread, instruction.guard) & 1) != 0) == instruction.guard_negated) {
       continue;

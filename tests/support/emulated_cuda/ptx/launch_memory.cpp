@@ -118,7 +118,9 @@ unsigned char* Launch::shared_bytes(Thread& thread, const Instruction& instructi
 void Launch::load(Thread& thread, const Instruction& instruction) {
   const std::size_t bytes = instruction.bytes;
   const unsigned char* data = bytes_at(thread, instruction, bytes * instruction.out.size(),
-                                       instruction.strong ? Access::kStrongRead : Access::kRead);
+                                       instruction.strong     ? Access::kStrongRead
+                                       : instruction.constant ? Access::kConstantRead
+                                                              : Access::kRead);
   for (std::size_t i = 0; i < instruction.out.size(); ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, data + i * bytes, bytes);

@@ -95,9 +95,10 @@ struct Instruction {
   Space space = Space::kGeneric;
   std::size_t bytes = 4;  ///< of each element that is loaded or stored
   bool is_signed = false;
-  bool strong = false;  ///< volatile, relaxed, acquire, release: no data race with its like
-  std::string mode;     ///< of a shuffle or vote; "trans" of a matrix, "f16" or "bf16" of a product
-  int line = 0;         ///< in the source, by .loc
+  bool strong = false;    ///< volatile, relaxed, acquire, release: no data race with its like
+  bool constant = false;  ///< read through the cache of constants: the launch must not write there
+  std::string mode;       ///< of a shuffle or vote; "trans" of a matrix, "f16" or "bf16" of a product
+  int line = 0;           ///< in the source, by .loc
   int file = 0;
 };
 
