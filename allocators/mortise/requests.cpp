@@ -17,6 +17,10 @@ namespace {
 /// More than any device has, and little enough that no sum of sizes wraps.
 constexpr std::size_t kLargestBlock = 16 * TiB;
 
+/// A freed tile as long as this is merged before another size is looked for: what finds no long hole is put together
+/// and mapped page by page, which takes a device milliseconds.
+constexpr std::size_t kLongHeld = 64 * MiB;
+
 }  // namespace
 
 [[gnu::always_inline]] inline void MortiseAllocator::mark_active(Tile* tile, const Request& request) {
@@ -58,7 +62,10 @@ Tile* MortiseAllocator::place_again(StreamCache& cache, std::size_t bytes, Place
   const Rhythm::Key key = Rhythm::key_of(cache.stream, bytes);
   const bool held_fits = cache.held != nullptr && cache.held_bytes.get() == bytes;
   if (held_fits && rhythm != nullptr && rhythm->goes_on(key, Place::at(cache.held->address))) return cache.take_held();
-  if (!held_fits) cache.free[kLarge].prefetch(bytes);
+  if (!held_fits) {
+    cache.free[kLarge].prefetch(bytes);
+    if (cache.held_bytes.get() >= kLongHeld) cache.give_back(cache.take_held());
+  }
   const Place* expected = rhythm != nullptr ? rhythm->expect(key) : nullptr;
   Tile* tile = nullptr;
   if (held_fits && (expected == nullptr || expected->is_at(cache.held->address))) {

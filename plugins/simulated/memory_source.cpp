@@ -1,6 +1,7 @@
 // A simulated device as a memory source.
 #include "memory_source.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -10,8 +11,9 @@ SimulatedMemorySource::SimulatedMemorySource(std::unique_ptr<MemorySource> memor
                                              SimulatedMemoryConfig config)
     : memory_(std::move(memory)), streams_(streams), config_(config) {}
 
-void SimulatedMemorySource::delay() const noexcept {
-  if (config_.latency.count() > 0) std::this_thread::sleep_for(config_.latency);
+void SimulatedMemorySource::delay(const CallCost& cost, std::size_t bytes) noexcept {
+  if (const double us = cost.us(bytes); us > 0)
+    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
 }
 
 bool SimulatedMemorySource::fails() noexcept {
@@ -20,42 +22,42 @@ bool SimulatedMemorySource::fails() noexcept {
 }
 
 void* SimulatedMemorySource::acquire(std::size_t bytes) {
-  delay();
+  delay(config_.costs.acquire, bytes);
   return fails() ? nullptr : memory_->acquire(bytes);
 }
 
 void SimulatedMemorySource::release(void* address, std::size_t bytes) noexcept {
-  delay();
+  delay(config_.costs.release, bytes);
   memory_->release(address, bytes);
 }
 
 void* SimulatedMemorySource::reserve(std::size_t bytes) {
-  delay();
+  delay(config_.costs.reserve, bytes);
   return memory_->reserve(bytes);
 }
 
 void SimulatedMemorySource::unreserve(void* address, std::size_t bytes) noexcept {
-  delay();
+  delay(config_.costs.unreserve, bytes);
   memory_->unreserve(address, bytes);
 }
 
 Physical SimulatedMemorySource::create(std::size_t bytes) {
-  delay();
+  delay(config_.costs.create, bytes);
   return fails() ? Physical{} : memory_->create(bytes);
 }
 
 void SimulatedMemorySource::destroy(Physical physical, std::size_t bytes) noexcept {
-  delay();
+  delay(config_.costs.destroy, bytes);
   memory_->destroy(physical, bytes);
 }
 
 void SimulatedMemorySource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
-  delay();
+  delay(config_.costs.map, bytes);
   memory_->map(address, bytes, physical, offset);
 }
 
 void SimulatedMemorySource::unmap(void* address, std::size_t bytes) noexcept {
-  delay();
+  delay(config_.costs.unmap, bytes);
   memory_->unmap(address, bytes);
 }
 

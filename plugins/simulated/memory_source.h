@@ -1,22 +1,22 @@
-// A simulated device as a memory source: addresses alone or host memory behind them, a latency for each call, calls
+// A simulated device as a memory source: addresses alone or host memory behind them, calls that take their time, calls
 // that fail on demand, and the order of the device's streams.
 #pragma once
 
 #include "streams.h"
 
 #include <tenon/memory/memory_source.h>
+#include <tenon/memory/sources/call_cost.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 
 namespace tenon::simulated {
 
 struct SimulatedMemoryConfig {
-  std::chrono::microseconds latency{0};  ///< of each call that takes or gives memory
-  std::int64_t fail_at = 0;              ///< this acquire or create call (counted from 1) finds the device exhausted
-  std::int64_t fail_every = 0;           ///< and so does every k-th; 0 = none
+  CallCosts costs;              ///< of calls that take or give memory
+  std::int64_t fail_at = 0;     ///< this acquire or create call (counted from 1) finds the device exhausted
+  std::int64_t fail_every = 0;  ///< and so does every k-th; 0 = none
 };
 
 class SimulatedMemorySource final : public MemorySource {
@@ -41,7 +41,7 @@ class SimulatedMemorySource final : public MemorySource {
   void synchronize() override { streams_.synchronize(); }
 
  private:
-  void delay() const noexcept;
+  static void delay(const CallCost& cost, std::size_t bytes) noexcept;
   bool fails() noexcept;
 
   const std::unique_ptr<MemorySource> memory_;

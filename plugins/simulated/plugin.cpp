@@ -26,6 +26,11 @@ class SimulatedBackend final : public Backend {
         OptionSpec::size("page", 2 * MiB, "granularity of virtual memory").range(4 * KiB, GiB),
         OptionSpec::integer("latency_us", 0, "microseconds that each call to the device's memory takes")
             .range(std::int64_t{0}, std::int64_t{1'000'000}),
+        OptionSpec::real("create_us_per_mib", 0, "what making pages takes besides; 4 on an H100").range(0., 1e6),
+        OptionSpec::real("map_us_per_mib", 0, "what mapping pages takes besides; 11.6 on an H100").range(0., 1e6),
+        OptionSpec::real("unmap_us_per_mib", 0, "what unmapping pages takes besides; 7.8 on an H100").range(0., 1e6),
+        OptionSpec::real("destroy_us_per_mib", 0, "what giving pages back takes besides; 4.8 on an H100")
+            .range(0., 1e6),
         OptionSpec::integer("fail_at", 0, "the n-th call for memory finds the device exhausted; 0 = none")
             .range(std::int64_t{0}, std::int64_t{1} << 60),
         OptionSpec::integer("fail_every", 0, "every k-th call for memory finds the device exhausted; 0 = none")
@@ -37,9 +42,13 @@ class SimulatedBackend final : public Backend {
     config_.capacity_bytes = options.size("capacity");
     config_.page_bytes = options.size("page");
     config_.backed = options.text("mode") == "backed";
-    config_.memory = {.latency = std::chrono::microseconds(options.integer("latency_us")),
-                      .fail_at = options.integer("fail_at"),
-                      .fail_every = options.integer("fail_every")};
+    CallCosts costs = CallCosts::of_each_call(static_cast<double>(options.integer("latency_us")));
+    costs.create.mib = options.real("create_us_per_mib");
+    costs.map.mib = options.real("map_us_per_mib");
+    costs.unmap.mib = options.real("unmap_us_per_mib");
+    costs.destroy.mib = options.real("destroy_us_per_mib");
+    config_.memory = {
+        .costs = costs, .fail_at = options.integer("fail_at"), .fail_every = options.integer("fail_every")};
     drivers_.resize(static_cast<std::size_t>(options.integer("count")));
   }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <map>
@@ -138,6 +139,28 @@ TEST_F(Simulated, CallsForMemoryFailWhereConfigured) {
   std::vector<bool> served;
   for (int call = 1; call <= 10; ++call) served.push_back(memory.acquire(512) != nullptr);
   EXPECT_EQ(served, (std::vector<bool>{true, false, true, true, false, true, true, true, true, false}));
+}
+
+TEST_F(Simulated, CallsForPagesTakeAsLongAsThereArePages) {
+  MemorySource& memory = open({{"mode", "address-only"},
+                               {"create_us_per_mib", "1000"},
+                               {"map_us_per_mib", "2000"},
+                               {"unmap_us_per_mib", "3000"},
+                               {"destroy_us_per_mib", "4000"}})
+                             .memory();
+  const auto ms_of = [](auto&& call) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  constexpr std::size_t kBytes = 4 * MiB;
+  void* const address = memory.reserve(kBytes);
+  Physical physical;
+  EXPECT_GE(ms_of([&] { physical = memory.create(kBytes); }), 4);
+  EXPECT_GE(ms_of([&] { memory.map(address, kBytes, physical, 0); }), 8);
+  EXPECT_GE(ms_of([&] { memory.unmap(address, kBytes); }), 12);
+  EXPECT_GE(ms_of([&] { memory.destroy(physical, kBytes); }), 16);
+  memory.unreserve(address, kBytes);
 }
 
 TEST_F(Simulated, AddressOnlyDevicesRunNoKernelAndGiveZerosToTheHost) {
