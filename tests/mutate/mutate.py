@@ -29,7 +29,8 @@ def arguments():
     parser.add_argument("--files", type=int, default=0, metavar="N",
                         help="at most of each layer, drawn by length: fewer are read and compiled (all)")
     parser.add_argument("--slow", type=float, default=0, metavar="SECONDS",
-                        help="cases that took longer when `./dev test` last ran are not asked at all (all are)")
+                        help="cases that took longer when `./dev test` last ran, or take so much of the processor now, are not asked "
+                             "at all (all are)")
     parser.add_argument("--least", type=float, default=90, metavar="PERCENT", help="that must be killed of each layer (90)")
     parser.add_argument("--patience", type=float, default=120, metavar="SECONDS",
                         help="of tests that a mutant may cost; those of its own layer are always asked (120)")
@@ -104,10 +105,10 @@ def tried(tree, mutants, asked, folder, options):
     stamp_of = lambda program: _stamp(tree, program)
     runner = trials.Runner(tree.work / "scratch", options.jobs)
     reach = trials.Reach(runner, folder / "reach.json")
-    reach.measure(asked, stamp_of, say)
+    reach.measure(asked, stamp_of, say, options.slow)
     broken = [c.name for c in asked if reach.entry(c).get("fails")]
     if broken:
-        say(f"{len(broken)} cases fail without a mutant, or may not run alone, and are not asked: {', '.join(broken[:5])}"
+        say(f"{len(broken)} cases fail without a mutant, may not run alone or are slow, and are not asked: {', '.join(broken[:5])}"
             + (" …" if len(broken) > 5 else ""))
     all_trials, done, writing = trials.Trials(runner, reach, asked, options.patience), 0, threading.Lock()
 

@@ -158,6 +158,33 @@ class RunnerTest(unittest.TestCase):
             signal.signal(signal.SIGINT, before)
 
 
+class ReachTest(unittest.TestCase):
+    class Asked:
+        """A program that reaches mutant 7, and takes three seconds of processor time for the case "slow"."""
+
+        def __init__(self, folder):
+            self.scratch, self.ran = folder, []
+
+        def all_at_once(self, function, items):
+            for item in items:
+                function(item)
+
+        def run(self, program, names, environment, cpu_s, wall_s):
+            self.ran += names
+            Path(environment["MUTANT_REACH"]).write_text("7\n")
+            return (names[0], "hang") if names == ["slow"] and cpu_s < 3 else None
+
+    def test_a_case_that_was_too_slow_is_asked_again_by_who_has_more_time(self):
+        cases = [trials.Case(name, "p", "ops", 60) for name in ("quick", "slow")]
+        with tempfile.TemporaryDirectory() as folder:
+            asked = self.Asked(folder)
+            reach = trials.Reach(asked, Path(folder) / "reach.json")
+            for most_s, fails in ((2, True), (2, True), (0, False), (0, False)):
+                reach.measure(cases, lambda program: 1, lambda text: None, most_s)
+                self.assertEqual((reach.entry(cases[0])["reaches"], reach.entry(cases[1])["fails"]), ([7], fails))
+            self.assertEqual(asked.ran, ["quick", "slow", "slow"])
+
+
 class SchemaTest(unittest.TestCase):
     CODE = "int g(int, int);\nint f(int a, int b) {\n  if (a <\n      b) { a += g(a + 1, b); }\n  return a;\n}\n"
 

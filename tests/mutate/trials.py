@@ -159,9 +159,12 @@ class Reach:
     def _key(case):
         return f"{case.program}:{case.name}"
 
-    def measure(self, cases, stamp_of, say):
-        """Runs each case that is not known for its program as it is now."""
-        todo = [c for c in cases if self.known.get(self._key(c), {}).get("stamp") != stamp_of(c.program)]
+    def measure(self, cases, stamp_of, say, most_s=0):
+        """Runs each case that is not known for its program as it is now; for `most_s` seconds of processor time, if that is given:
+        what it reaches is not known then, and it counts as one that fails."""
+        is_known = lambda known, case: (known.get("stamp") == stamp_of(case.program)
+                                        and not (known["fails"] and known.get("most_s", 0) != most_s))
+        todo = [c for c in cases if not is_known(self.entry(c), c)]
         say(f"reach: {len(todo)} cases to run of {len(cases)}")
         done = 0
 
@@ -170,9 +173,9 @@ class Reach:
             handle, file = tempfile.mkstemp(dir=self.runner.scratch)
             os.close(handle)
             begun = time.monotonic()
-            outcome = self.runner.run(case.program, [case.name], {"MUTANT_REACH": file}, case.most_s, case.most_s)
+            outcome = self.runner.run(case.program, [case.name], {"MUTANT_REACH": file}, most_s or case.most_s, case.most_s)
             entry = {"seconds": time.monotonic() - begun, "stamp": stamp_of(case.program), "fails": outcome is not None,
-                     "reaches": sorted({int(n) for n in Path(file).read_text().split()})}
+                     "most_s": most_s, "reaches": sorted({int(n) for n in Path(file).read_text().split()})}
             os.unlink(file)
             with self._lock:
                 self.known[self._key(case)] = entry

@@ -4,6 +4,8 @@
 
 #include "draws.h"
 
+#include <algorithm>
+
 namespace tenon::test {
 namespace {
 
@@ -28,7 +30,8 @@ struct Expression {
 
 Expression draw_expression(Draws& draws, const Sizes& sizes) {
   Expression e;
-  Sizes shape = draws.sizes(draws.integer(0, 2), 1, 4);  // what the indices broadcast to
+  Sizes shape = draws.sizes(draws.integer(0, 2), 1, 4);      // what the indices broadcast to
+  if (!shape.empty() && draws.one_in(10)) shape.back() = 0;  // of nothing, nothing
   std::vector<std::size_t> indexed;
   std::vector<Array> numbers;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -38,7 +41,7 @@ Expression draw_expression(Draws& draws, const Sizes& sizes) {
     }
     Sizes own = shape;
     for (std::int64_t& size : own)
-      if (draws.one_in(4)) size = 1;
+      if (draws.one_in(4) && !(size == 0 && numbers.empty())) size = 1;  // one of them has the nothing
     while (!numbers.empty() && !own.empty() && own.front() == 1 && draws.one_in(2)) own.erase(own.begin());
     const Tensor index = draw_index(draws, own, sizes[d]);
     e.indices.emplace_back(index);
@@ -155,8 +158,8 @@ TEST(GeneratedIndexing, GatherScatterAndTheirGradients) {
     const auto dim = static_cast<std::size_t>(draws.integer(0, static_cast<std::int64_t>(sizes.size()) - 1));
     const auto along = static_cast<std::int64_t>(dim);
     Sizes shape;
-    for (const std::int64_t size : sizes) shape.push_back(draws.integer(1, size));
-    shape[dim] = draws.integer(1, 7);
+    for (const std::int64_t size : sizes) shape.push_back(draws.integer(draws.one_in(12) ? 0 : 1, size));
+    shape[dim] = draws.integer(0, 7);
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(product(shape)));
     for (std::int64_t& number : numbers) number = draws.integer(0, sizes[dim] - 1);
     const Tensor index = draws.in_some_layout(tenon::tensor(numbers, TensorOptions(kInt64)).view(shape));
