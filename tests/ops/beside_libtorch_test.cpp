@@ -7,6 +7,7 @@
 #include <tenon/nn/functional/loss.h>
 #include <tenon/nn/functional/pooling.h>
 #include <tenon/nn/functional/vision.h>
+#include <tenon/nn/modules/batch_norm.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/tensor/literal.h>
 
@@ -397,6 +398,132 @@ TEST(BesideLibtorch, ANumberThatIsNotReplacedHangsOnTheSourceAllTheSame) {
   expect_tensor(replaced.detach(), {}, kFloat64, {5});
   expect_tensor(slope_of(replaced, source), {2}, kFloat64, {1, 0});
   expect_tensor(masked_scatter(tensor(1.), tensor(false), empty({0})), {}, kFloat32, {1});
+}
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(BesideLibtorch, AtZeroAnInfiniteAlphaOfEluIsNotRead) {
+  expect_tensor(elu(tensor({0., -1., 1.}), kInf), {3}, kFloat32, {0, -kInf, 1});
+  expect_tensor(celu(tensor({0., 1.}), kInf), {2}, kFloat32, {0, 1});
+}
+
+TEST(BesideLibtorch, OfANaNAThresholdHandsTheGradientThrough) {
+  const Tensor x = leaf({kNaN, 0, 1});
+  expect_tensor(slope_of(threshold(x, 0.5, 7), x), {3}, kFloat64, {1, 0, 1});
+  expect_tensor(slope_of(threshold(x, kNaN, 7), x), {3}, kFloat64, {1, 1, 1});
+}
+
+TEST(BesideLibtorch, OfANegativeWidthAShrunkElementHasTheSlopeOne) {
+  const Tensor x = leaf({-3, 0, 3});
+  expect_tensor(slope_of(hardshrink(x, -2), x), {3}, kFloat64, {1, 1, 1});
+}
+
+TEST(BesideLibtorch, NumbersAreRoundedToSixteenBitsBeforeTheyAreCompared) {
+  const Tensor x = tensor({3.703125}, TensorOptions(kBFloat16));  // what 3.7 is rounded to
+  EXPECT_TRUE(x.eq(3.7).item<bool>());
+  EXPECT_FALSE(x.ne(3.7).item<bool>());
+  EXPECT_FALSE(x.gt(3.7).item<bool>());
+  EXPECT_TRUE(tensor({0.1}, TensorOptions(kFloat16)).eq(0.1).item<bool>());
+  expect_tensor(pow(2147483648, tensor({-0.0625}, TensorOptions(kFloat16))), {1}, kFloat16, {0});
+  const Tensor y = tensor({3.71875}, TensorOptions(kBFloat16));
+  expect_tensor(y - 3.7, {1}, kBFloat16, {0.015625});
+  expect_tensor(3.7 - y, {1}, kBFloat16, {-0.015625});
+  expect_tensor(y.fmod(3.7), {1}, kBFloat16, {0.015625});
+  expect_tensor(y.clone().sub_(3.7), {1}, kBFloat16, {0.015625});
+  expect_tensor(x.pow(3.7), {1}, kBFloat16, {127.5});
+  expect_tensor(tensor({3.03125}, TensorOptions(kBFloat16)) * 3.7, {1}, kBFloat16, {11.1875});  // a factor is not
+  expect_tensor(hardshrink(x, 3.7), {1}, kBFloat16, {0});
+  expect_tensor(softshrink(tensor({3.734375}, TensorOptions(kBFloat16)), 3.7), {1}, kBFloat16, {0.03125});
+}
+
+TEST(BesideLibtorch, FarAboveZeroALogarithmicSigmoidHasASecondDerivative) {
+  const Tensor x = leaf({800, kInf, -800});
+  const Tensor slope = autograd::grad({log_sigmoid(x).sum()}, {x}, {}, std::nullopt, true)[0];
+  expect_tensor(slope_of(slope, x), {3}, kFloat64, {0, 0, 0});
+}
+
+TEST(BesideLibtorch, TheMaximumThatIsNaNHandsItsGradientToTheNaNs) {
+  const Tensor x = leaf({kNaN, 1, kNaN, 2});
+  expect_tensor(slope_of(x.max(), x), {4}, kFloat64, {0.5, 0, 0.5, 0});
+  expect_tensor(slope_of(x.min(), x), {4}, kFloat64, {0.5, 0, 0.5, 0});
+}
+
+TEST(BesideLibtorch, TheSlopeOfASoftmaxOfNaNIsNaN) {
+  const Tensor x = tensor(kNaN, TensorOptions(kFloat64)).requires_grad_(true);
+  const Tensor slope = autograd::grad({x.softmax(0)}, {x}, {}, std::nullopt, true)[0];
+  EXPECT_TRUE(slope.isnan().item<bool>());
+}
+
+TEST(BesideLibtorch, AtMinusZeroALogitRises) {
+  const Tensor x = leaf({-0.0, 0});
+  expect_tensor(slope_of(logit(x), x), {2}, kFloat64, {kInf, kInf});
+}
+
+TEST(BesideLibtorch, BesideInfinityTheOthersHaveNoShareOfALogsumexp) {
+  const Tensor x = leaf({kInf, 60000, -kInf});
+  const Tensor slope = slope_of(x.logsumexp({0}), x);
+  EXPECT_TRUE(slope[0].isnan().item<bool>());
+  expect_tensor(slope.slice(0, 1), {2}, kFloat64, {0, 0});
+}
+
+TEST(BesideLibtorch, APowerOfAHalfIsASquareRoot) {
+  const Tensor x = leaf({-kInf, 4, -0.0});
+  const Tensor y = x.pow(0.5);
+  EXPECT_TRUE(y[0].isnan().item<bool>());
+  EXPECT_TRUE(x.detach().clone().pow_(0.5)[0].isnan().item<bool>());
+  EXPECT_TRUE(x.pow(-0.5)[0].isnan().item<bool>());
+  EXPECT_TRUE(y[2].signbit().item<bool>());
+  expect_tensor(slope_of(y, x).slice(0, 1), {2}, kFloat64, {0.25, -kInf});
+}
+
+TEST(BesideLibtorch, AtNoDistanceALossIsStillCurved) {
+  const Tensor x = leaf({1, 1.5}), target = tensor({1., 1.25}, TensorOptions(kFloat64));
+  const auto curvature = [&](const Tensor& loss) {
+    return slope_of(autograd::grad({loss}, {x}, {}, std::nullopt, true)[0], x);
+  };
+  expect_tensor(curvature(huber_loss(x, target, 2, 1)), {2}, kFloat64, {1, 1});
+  expect_tensor(curvature(smooth_l1_loss(x, target, 2, 0.5)), {2}, kFloat64, {2, 2});
+}
+
+TEST(BesideLibtorch, AnElementOnOneOfTwoBoundsSharesTheGradientWithIt) {
+  const Tensor x = leaf({0, 1, 2, 1, 3}), low = leaf({0, 1, 0, 2, 2}), high = leaf({1, 1, 2, 0, 2});
+  const Tensor y = clamp(x, std::optional<Tensor>(low), std::optional<Tensor>(high));
+  const auto slopes = autograd::grad({y.sum()}, {x, low, high});
+  expect_tensor(slopes[0], {5}, kFloat64, {0.5, 1, 0.5, 0, 0});
+  expect_tensor(slopes[1], {5}, kFloat64, {0.5, 0, 0, 0, 0});
+  expect_tensor(slopes[2], {5}, kFloat64, {0, 0, 0.5, 1, 1});
+}
+
+TEST(BesideLibtorch, AViewThatRepeatsElementsHasAGradientAfterItsBaseWasWritten) {
+  const Tensor x = leaf({1, 2, 3});
+  const Tensor base = x.clone();
+  const Tensor repeated = base.narrow(0, 0, 1).expand({3}), windows = base.unfold(0, 2, 1);
+  base.mul_(2);
+  const Tensor weights = tensor({1., 2., 3.}, TensorOptions(kFloat64));
+  expect_tensor(slope_of(repeated * weights, x), {3}, kFloat64, {12, 0, 0});
+  expect_tensor(slope_of(windows, x), {3}, kFloat64, {2, 4, 2});
+}
+
+TEST(BesideLibtorch, TheLengthOfAShortVectorInSixteenBitsHasASlope) {
+  const Tensor x = full({4}, 1e-6, TensorOptions(kFloat16)).requires_grad_(true);
+  expect_tensor(slope_of(x.norm(), x), {4}, kFloat16, {0.5, 0.5, 0.5, 0.5});
+}
+
+TEST(BesideLibtorch, AnEmptyBatchIsNormalised) {
+  nn::BatchNorm1d normal(3);
+  EXPECT_EQ(normal(zeros({0, 3})).sizes(), (IntArrayRef{0, 3}));
+  EXPECT_THROW(normal(zeros({1, 3})), ValueError);
+}
+
+TEST(BesideLibtorch, ABiasOfAnotherDtypeLeavesThatOfTheProduct) {
+  const Tensor y = linear(ones({2}, kBFloat16), ones({3, 2}, kBFloat16), ones({3}, kFloat16));
+  expect_tensor(y, {3}, kBFloat16, {3, 3, 3});
+}
+
+TEST(BesideLibtorch, XlogyOfNothingHasNoSlopeWhateverTheNumber) {
+  const Tensor x = leaf({0, 1});
+  expect_tensor(slope_of(xlogy(x, kNaN).mul(tensor({1., 0.}, TensorOptions(kFloat64))), x).slice(0, 0, 1), {1},
+                kFloat64, {0});
 }
 
 TEST(BesideLibtorch, PicturesKeepTheirLayout) {

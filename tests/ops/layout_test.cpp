@@ -71,6 +71,12 @@ TEST(ChannelsLast, OfTheWeightAloneDecidesAConvolution) {
   EXPECT_TRUE(y.allclose(conv2d(x, w), 1e-4, 1e-5));
 }
 
+TEST(ChannelsLast, IsLostWhereATensorIsRolledByNothing) {
+  const Tensor last = image().contiguous(MemoryFormat::ChannelsLast);
+  EXPECT_EQ(last.roll({1}, {2}).suggest_memory_format(), MemoryFormat::ChannelsLast);
+  EXPECT_EQ(last.roll({1, 3}, {2, 1}).suggest_memory_format(), MemoryFormat::Contiguous);
+}
+
 TEST(ChannelsLast, OfEitherDecidesATransposedConvolutionOfIntegers) {
   const Tensor x = arange(2 * 2 * 3 * 4, kInt64).reshape({2, 2, 3, 4});
   const Tensor w = arange(2 * 2 * 2 * 3, kInt64).reshape({2, 2, 2, 3});

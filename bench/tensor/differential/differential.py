@@ -184,10 +184,12 @@ def differs(tenon, libtorch, line):
     for name, at, looser, least in (("", 0, 1, 1e-3), ("gradient: ", 1, 4, 0.1), ("second gradient: ", 2, 20, 0.1)):
         if len(a[at]) != len(b[at]):
             return name + "number of results"
-        for left, right in zip(a[at], b[at]):
+        for place, (left, right) in enumerate(zip(a[at], b[at])):
             what = word_differs(left, right, looser * coarsest(line), least)
             if what:
-                return name + what
+                # Of values and their places, two that are equal may be told apart by the place alone.
+                places = what == "values" and place > 0 and at == 0 and left.startswith("i64:")
+                return name + ("places" if places else what)
     return None
 
 

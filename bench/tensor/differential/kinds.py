@@ -37,7 +37,7 @@ class Call:
             self.dtype = r.choice(("f64", "f64", "f32")) if r.random() < 0.9 else r.choice(FLOATING)
         if self.leaning == "short":
             self.dtype = r.choice(("f16", "bf16", "f16", "bf16", "i16", "i8", "u8", "bool")[:4 if self.order else 8])
-        self.values = r.choice("nnnnnpuidew" if self.order == 0 else "nnnnpuidw")
+        self.values = r.choice("nnnnnpuidew" if self.order == 0 else "nnnnnnnnppuuiiddwwe")
         self.sizes = self.random_sizes()
         self.dim = None
         self.index_sizes = []

@@ -70,6 +70,21 @@ class CopySlices final : public Node {
   bool released_ = false;
 };
 
+/// Adds a gradient to a view, also to one whose elements share memory: slice by slice along its shortest dimension.
+void add_to_view(const Tensor& view, const Tensor& gradient) {
+  if (!view.impl().may_overlap_itself()) {
+    view.add_(gradient);
+    return;
+  }
+  std::int64_t shortest = -1;
+  for (std::int64_t d = 0; d < view.dim(); ++d) {
+    if (view.size(d) > 1 && (shortest < 0 || view.size(d) < view.size(shortest))) shortest = d;
+  }
+  for (std::int64_t i = 0; i < view.size(shortest); ++i) {
+    add_to_view(view.select(shortest, i), gradient.select(shortest, i));
+  }
+}
+
 /// History of a view whose base was modified in place: regenerated from the base.
 class ViewOfBase final : public Node {
  public:
@@ -90,7 +105,7 @@ class ViewOfBase final : public Node {
     // The view of a fresh, dense tensor of the base's layout: what it covers gets the gradient, the rest zero.
     Tensor whole = gradients[0].new_empty_strided(base_sizes_, base_strides_);
     whole.zero_();
-    whole.as_strided(sizes_, strides_, offset_).copy_(gradients[0]);
+    add_to_view(whole.as_strided(sizes_, strides_, offset_), gradients[0]);
     results[0] = std::move(whole);
     return results;
   }

@@ -152,7 +152,7 @@ TENON_UNARY(Frac, frac, kNothing, kRefused, kSame, x - trunc(x), T(1), -2, 2, {-
 TENON_UNARY(Sigmoid, sigmoid, kOutput, kConverted, kCastable, T(1) / (T(1) + exp(-x)), y * (T(1) - y),
             -3, 3, {-2.28, 0.09279295311715702}, {-0.24, 0.44028635073280703}, {1.86, 0.8652969480479719})
 TENON_UNARY(LogSigmoid, log_sigmoid, kInput, kRefused, kCastable,
-            (x < T(0) ? x : T(0)) - log1p(exp(x < T(0) ? x : -x)), T(1) / (T(1) + exp(x)),
+            (x < T(0) ? x : T(0)) - log1p(exp(x < T(0) ? x : -x)), sigmoid(-x),
             -3, 3, {-2.28, -2.3773845783108163}, {-0.24, -0.8203299666264259}, {1.86, -0.14468253842065193})
 TENON_UNARY(Relu, relu, kOutput, kSigned, kSame, x > T(0) ? x : (x != x ? x : T(0)), T(1) - T(y <= T(0)),
             -2, 2, {-1.5, 0}, {0.25, 0.25})
@@ -186,11 +186,11 @@ TENON_UNARY_WITH(LeakyRelu, leaky_relu, kInput, kRefused, kCastable, 1, (negativ
                  x > T(0) ? x : x * negative_slope, select(x > T(0), T(1), negative_slope),
                  -2, 2, {-1.5, -0.30000000000000004}, {0.25, 0.25})
 TENON_UNARY_WITH(Elu, elu, kInput, kRefused, kCastable, 3, (alpha, 1.0, 1.5, scale, 1.0, 0.75, input_scale, 1.0, 0.5),
-                 x > T(0) ? x * scale : alpha * scale * expm1(x * input_scale),
+                 x < T(0) ? alpha * scale * expm1(x * input_scale) : x * scale,
                  select(x > T(0), scale, alpha * scale * input_scale * exp(x * input_scale)),
                  -2, 2, {-1.5, -0.5935876281663585}, {-0.25, -0.13219098459233017}, {1.25, 0.9375})
 TENON_UNARY_WITH(Celu, celu, kInput, kRefused, kCastable, 1, (alpha, 1.0, 1.5),
-                 x > T(0) ? x : alpha * expm1(x / alpha), select(x > T(0), T(1), exp(x / alpha)),
+                 x < T(0) ? alpha * expm1(x / alpha) : x, select(x > T(0), T(1), exp(x / alpha)),
                  -2, 2, {-1.5, -0.9481808382428365}, {-0.25, -0.2302774126640789}, {1.25, 1.25})
 TENON_UNARY_WITH(Softplus, softplus, kInput, kRefused, kCastable, 2, (beta, 1.0, 1.5, threshold, 20.0, 3),
                  x * beta > threshold ? x : log1p(exp(x * beta)) / beta,
@@ -201,7 +201,7 @@ TENON_UNARY_WITH(Hardtanh, hardtanh, kInput, kSigned, kCastable, 2, (low, -1.0, 
                  x < low ? (low < high ? low : high) : (x > high ? high : x), T(x > low) * T(x < high),
                  -2, 2, {-1.5, -1.25}, {0.25, 0.25}, {1.75, 1.5})
 TENON_UNARY_WITH(Hardshrink, hardshrink, kInput, kRefused, kCastable, 1, (lambda, 0.5, 0.75),
-                 x >= -lambda && x <= lambda ? T(0) : x, T(x > lambda) + T(x < -lambda),
+                 x >= -lambda && x <= lambda ? T(0) : x, select(x > lambda, T(1), T(x < -lambda)),
                  -2, 2, {-1.5, -1.5}, {0.25, 0}, {1.75, 1.75})
 TENON_UNARY_WITH(Softshrink, softshrink, kInput, kRefused, kCastable, 1, (lambda, 0.5, 0.75),
                  x > lambda ? x - lambda : (x < -lambda ? x + lambda : (x != x ? x : T(0))), T(x > lambda) + T(x < -lambda),
@@ -220,7 +220,7 @@ TENON_UNARY_KERNEL(GeluTanh, gelu_tanh, kInput, kRefused, 0, (),
                            (T(1) + T(0.134145) * x * x),
                    -3, 3, {-2.28, -0.025447834208009803}, {-0.24, -0.09724067969781289}, {1.86, 1.801496620576928})
 TENON_UNARY_KERNEL(Threshold, threshold, kInput, kSigned, 2, (bound, none, 0.75, replacement, none, 1.5),
-                   x <= bound ? replacement : x, T(x > bound),
+                   x <= bound ? replacement : x, T(1) - T(x <= bound),
                    -2, 2, {-1.5, 1.5}, {0.25, 1.5}, {1.75, 1.75})
 TENON_UNARY_KERNEL(PowScalar, pow_scalar, kInput, kConverted, 1, (exponent, none, 2.5),
                    power(x, exponent), select(exponent == T(0), T(0), exponent * power(x, exponent - T(1))),

@@ -12,8 +12,9 @@ namespace detail {
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, bool training, double momentum, double eps) {
   if (training) {
-    std::int64_t per_channel = input.dim() > 1 ? input.numel() / std::max<std::int64_t>(input.size(1), 1) : 0;
-    if (per_channel <= 1) {
+    std::int64_t per_channel = input.dim() > 1 ? input.size(0) : 1;  // of an empty batch 0, which is not refused
+    for (std::int64_t d = 2; d < input.dim(); ++d) per_channel *= input.size(d);
+    if (per_channel == 1) {
       throw ValueError(fmt::format("Expected more than 1 value per channel when training, got input size {}",
                                    to_string(input.sizes())));
     }

@@ -222,7 +222,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
                     : product(kMm, tall, weight.t(), {}, 1, 1, &sizes);
   }
   const Tensor result = matmul(input, weight.t());
-  return has_bias ? result.add(*bias) : result;
+  return has_bias ? result.add(*bias).to(result.scalar_type()) : result;
 }
 Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   const Tensor result = linear(input, weight, bias);

@@ -236,14 +236,15 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double beta) {
   if (beta < 0) throw Error("smooth_l1_loss does not support negative values for beta.");
   if (beta == 0) return l1_loss(input, target, reduction);
-  const Tensor z = distance(input, target).abs();
-  return reduced("smooth_l1_loss", where(z.lt(beta), z.square() * (0.5 / beta), z - 0.5 * beta), reduction);
+  // The square is that of the distance itself, whose second derivative at 0 is 2, not that of its magnitude.
+  const Tensor d = distance(input, target), z = d.abs();
+  return reduced("smooth_l1_loss", where(z.lt(beta), d.square() * (0.5 / beta), z - 0.5 * beta), reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double delta) {
   if (!(delta > 0)) throw Error("huber_loss does not support non-positive values for delta.");
-  const Tensor z = distance(input, target).abs();
-  const Tensor loss = where(z.lt(delta), z.square() * 0.5, (z - 0.5 * delta) * delta);
+  const Tensor d = distance(input, target), z = d.abs();
+  const Tensor loss = where(z.lt(delta), d.square() * 0.5, (z - 0.5 * delta) * delta);
   // Each loss lies where its input does, whatever the layout of the targets.
   return reduced("huber_loss", loss.sizes() == input.sizes() ? laid_out_after(input, input, loss) : loss, reduction);
 }

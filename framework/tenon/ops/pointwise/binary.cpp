@@ -21,9 +21,22 @@ Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b
 
 }  // namespace
 
+namespace {
+
+/// The number as the operand of a row: rounded to 16 bits where these are computed, but for factors and divisors.
+ScalarValue number_of(const BinaryRule& of, const Scalar& number, Dtype dtype) {
+  const ScalarValue operand = operand_of(number, dtype);
+  if (dtype != Dtype::kFloat16 && dtype != Dtype::kBFloat16) return operand;
+  const bool is_factor =
+      &of == &rule<pointwise::Mul>() || &of == &rule<pointwise::Div>() || &of == &rule<pointwise::TruncDivide>();
+  return is_factor ? operand : rounded_to(operand, dtype);
+}
+
+}  // namespace
+
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes) {
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
-  attributes.scalar = operand_of(b, dtype);
+  attributes.scalar = number_of(rule, b, dtype);
   if (attributes.scalar_side == ScalarSide::kNone) attributes.scalar_side = ScalarSide::kRight;
   const bool left = attributes.scalar_side == ScalarSide::kLeft;
   const Tensor none;
@@ -74,7 +87,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   check_castable(rule.text, dtype, self.scalar_type());
   if (other) check_inplace_sizes(self, broadcast_for(rule.text, self.impl().sizes(), other->impl().sizes()));
   if (!other) {
-    attributes.scalar = operand_of(number, dtype);
+    attributes.scalar = number_of(rule, number, dtype);
     attributes.scalar_side = ScalarSide::kRight;
   }
   const Tensor none;
@@ -156,7 +169,7 @@ BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& 
     return attributes;
   const Dtype dtype = tenon::result_type(a, b);
   check_factor("alpha", alpha, dtype, op);
-  attributes.alpha = element_of(alpha, dtype);
+  attributes.alpha = rounded_to(element_of(alpha, dtype), dtype);
   return attributes;
 }
 
@@ -269,7 +282,9 @@ Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
   if (self.is_floating_point()) {
     const double power = exponent.toDouble();
     if (power == 2) return self.square();
-    return ops::unary<pointwise::PowScalar>(self, {{exponent.value()}});
+    if (power == 0.5) return self.sqrt();  // of -inf NaN, as libtorch has it, where pow() gives inf
+    if (power == -0.5) return self.rsqrt();
+    return ops::unary<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
   }
   check_power(self, exponent);
   element_of(exponent, tenon::result_type(self, exponent));  // throws where it overflows
@@ -277,7 +292,12 @@ Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
 }
 template <>
 Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
-  if (self.is_floating_point()) return ops::unary_inplace<pointwise::PowScalar>(self, {{exponent.value()}});
+  if (self.is_floating_point()) {
+    const double power = exponent.toDouble();
+    if (power == 0.5) return self.sqrt_();
+    if (power == -0.5) return self.rsqrt_();
+    return ops::unary_inplace<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
+  }
   check_power(self, exponent);
   return binary_inplace(rule<pointwise::Pow>(), self, nullptr, exponent, {});
 }

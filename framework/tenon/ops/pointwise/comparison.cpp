@@ -29,7 +29,7 @@ Tensor compare(OperatorId op, const char*, const Tensor& a, const Scalar& b, Sca
   NoGradGuard no_grad;
   const Dtype dtype = result_type(a, b);
   BinaryAttributes attributes;
-  attributes.scalar = operand_of(b, dtype);
+  attributes.scalar = rounded_to(operand_of(b, dtype), dtype);
   attributes.scalar_side = side;
   Tensor owner;
   const Tensor& operand = converted(a, dtype, owner);

@@ -38,7 +38,8 @@ Tensor Tensor::logit(std::optional<double> eps) const {
   const bool bounded = eps.has_value();
   Recording recording = record<1>("LogitBackward0", {&input}, [=](Backward& b) {
     const Tensor x = b.saved(0);
-    const Tensor gradient = b.grad().div(x.mul(x.neg().add(1)));
+    const Tensor product = x.mul(x.neg().add(1));
+    const Tensor gradient = b.grad().div(bounded ? product : product.abs());  // at -0 the slope is inf, as at 0
     b.set(0, gradient.masked_fill(x.lt(low).logical_or(x.gt(high)),
                                   bounded ? 0.0 : std::numeric_limits<double>::quiet_NaN()));
   });
@@ -59,11 +60,13 @@ Tensor& Tensor::logit_(std::optional<double> eps) const {
 Tensor Tensor::xlogy(const Tensor& other) const {
   const Dtype dtype = floating_of("xlogy", result_type(*this, other));
   const Tensor x = to(dtype), y = other.to(dtype);
-  Recording recording = record<2>("XlogyBackward0", {&x, &y}, [](Backward& b) {
+  const bool is_number = other.impl().is_wrapped_number();
+  Recording recording = record<2>("XlogyBackward0", {&x, &y}, [is_number](Backward& b) {
     const Tensor x = b.saved(0), y = b.saved(1);
     if (b.needs(0)) {
-      const Tensor nothing = x.eq(0).logical_and(y.le(0));
-      b.set(0, b.grad().mul(y.masked_fill(nothing, 1).log()));
+      // Of a number that is NaN, too, nothing is left where x is 0: libtorch asks whether it is above 0.
+      const Tensor has_no_logarithm = is_number ? y.gt(0).logical_not() : y.le(0);
+      b.set(0, b.grad().xlogy(y).masked_fill(x.eq(0).logical_and(has_no_logarithm), 0));
     }
     if (b.needs(1)) b.set(1, b.grad().mul(x).div(y));
   });

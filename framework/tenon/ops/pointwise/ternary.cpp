@@ -127,12 +127,47 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Tensor& value) const {
   return copy_(tenon::masked_fill(*this, mask, value));
 }
 
+namespace {
+
+/// Clamped by two tensors. An element that lies on a bound shares the gradient with it, unless the bounds are equal:
+/// then it has it alone. Of crossed bounds the high one has it.
+Tensor clamp_between(const Tensor& self, const Tensor& low, const Tensor& high) {
+  const Dtype dtype = result_type(self, low, high);
+  const Tensor x = self.to(dtype), from = low.to(dtype), to = high.to(dtype);
+  Recording recording = record<3>("ClampBackward1", {&x, &from, &to}, [](Backward& b) {
+    const Tensor& gradient = b.grad();
+    const Tensor x = b.saved(0), from = b.saved(1), to = b.saved(2);
+    const Tensor apart = from.lt(to), crossed = from.gt(to), ordered = from.le(to);
+    const Tensor below = x.lt(from), above = x.gt(to);
+    const Tensor at_low = x.eq(from).logical_and(apart), at_high = x.eq(to).logical_and(apart);
+    const auto shared = [&](const Tensor& whole, const Tensor& half) {
+      return gradient.masked_fill(whole.logical_or(half).logical_not(), 0)
+          .mul(half.to(gradient.scalar_type()).mul(-0.5).add(1));
+    };
+    if (b.needs(0)) b.set(0, shared(below.logical_or(above).logical_not(), at_low.logical_or(at_high)));
+    if (b.needs(1)) b.set(1, shared(below.logical_and(ordered), at_low));
+    if (b.needs(2)) b.set(2, shared(crossed.logical_or(above.logical_and(ordered)), at_high));
+  });
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = minimum(maximum(self, low), high);
+  }
+  if (recording) {
+    recording.save(0, x);
+    recording.save(1, from);
+    recording.save(2, to);
+    recording.output(result);
+  }
+  return result;
+}
+
+}  // namespace
+
 Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, const std::optional<Tensor>& high) {
   if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
-  Tensor result = self;
-  if (low) result = maximum(result, *low);
-  if (high) result = minimum(result, *high);
-  return result;
+  if (low && high) return clamp_between(self, *low, *high);
+  return low ? maximum(self, *low) : minimum(self, *high);
 }
 Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
   return tenon::clamp(*this, low, high);

@@ -112,6 +112,21 @@ inline PointwiseAttributes parameters_for<pointwise::Hardtanh>(const Tensor& sel
   return {{bound_of(low.toLong(), dtype, Bound::kLow), bound_of(high.toLong(), dtype, Bound::kHigh), {}}};
 }
 
+/// The width of a shrinking function, with which elements are compared.
+inline PointwiseAttributes width_for(const Tensor& self, const Scalar& lambda) {
+  return {{rounded_to(lambda.value(), self.scalar_type()), {}, {}}};
+}
+template <>
+inline PointwiseAttributes parameters_for<pointwise::Hardshrink>(const Tensor& self, const Scalar& lambda,
+                                                                 const Scalar&, const Scalar&) {
+  return width_for(self, lambda);
+}
+template <>
+inline PointwiseAttributes parameters_for<pointwise::Softshrink>(const Tensor& self, const Scalar& lambda,
+                                                                 const Scalar&, const Scalar&) {
+  return width_for(self, lambda);
+}
+
 template <class Row>
 Tensor unary(const Tensor& self, PointwiseAttributes attributes = {}) {
   return unary(rule_of<Row>(), self, attributes);

@@ -89,9 +89,9 @@ std::uint32_t every(const Tensor& self) { return dim_mask(std::nullopt, self.imp
   throw IndexError(op + "(): Expected reduction dim " + std::to_string(dim) + " to have non-zero size.");
 }
 
-/// amax, amin and the full max and min: equal winners share the gradient.
+/// amax, amin and the full max and min: equal winners share the gradient, of a NaN those that are NaN, if `shares_nan`.
 Tensor extreme(OperatorId op, const char* public_name, const char* name, const Tensor& self, std::uint32_t mask,
-               bool keepdim) {
+               bool keepdim, bool shares_nan = false) {
   if (reduced_count(self, mask) == 0) {
     for (int i = 0; i < self.impl().rank() && mask != every(self); ++i) {
       if ((mask >> i & 1) != 0 && self.size(i) == 0) no_such_dim(public_name, i);
@@ -102,8 +102,11 @@ Tensor extreme(OperatorId op, const char* public_name, const char* name, const T
                 to_string(self.sizes()) + ")");
   }
   const int rank = self.impl().rank();
-  Recording recording = record<2>(name, {&self}, [mask, rank, keepdim](Backward& b) {
-    const Tensor winners = b.saved(0).eq(restore(b.saved(1), mask, rank, keepdim)).to(b.grad().scalar_type());
+  Recording recording = record<2>(name, {&self}, [mask, rank, keepdim, shares_nan](Backward& b) {
+    const Tensor x = b.saved(0), extreme = restore(b.saved(1), mask, rank, keepdim);
+    Tensor chosen = x.eq(extreme);
+    if (shares_nan) chosen = chosen.logical_or(x.isnan().logical_and(extreme.isnan()));
+    const Tensor winners = chosen.to(b.grad().scalar_type());
     Tensor count = winners;
     for (int i = 0; i < rank; ++i) {
       if (mask >> i & 1) count = count.sum(i, true);
@@ -233,8 +236,12 @@ Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const {
 Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const {
   return extreme(TENON_OP("amin"), "amin", "AminBackward0", *this, dim_mask(dim, impl().rank()), keepdim);
 }
-Tensor Tensor::max() const { return extreme(TENON_OP("amax"), "max", "MaxBackward1", *this, every(*this), false); }
-Tensor Tensor::min() const { return extreme(TENON_OP("amin"), "min", "MinBackward1", *this, every(*this), false); }
+Tensor Tensor::max() const {
+  return extreme(TENON_OP("amax"), "max", "MaxBackward1", *this, every(*this), false, true);
+}
+Tensor Tensor::min() const {
+  return extreme(TENON_OP("amin"), "min", "MinBackward1", *this, every(*this), false, true);
+}
 Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
 Tensor Tensor::min(const Tensor& other) const { return minimum(other); }
 std::tuple<Tensor, Tensor> Tensor::max(std::int64_t dim, bool keepdim) const {
@@ -268,7 +275,7 @@ Tensor power_norm_gradient(const Tensor& x, const Tensor& length, const Tensor& 
     return smooth ? tensor.masked_fill(where, 1) : tensor;
   };
   const Tensor whole = apart(length, none);
-  if (p == 2) return x.mul(gradient.div(whole)).masked_fill(none, 0);
+  if (p == 2) return x.div(whole).masked_fill(none, 0).mul(gradient);
   const Tensor sizes = apart(x.abs(), zero);
   if (p < 1) return x.sign().mul(sizes.pow(p - 1).masked_fill(zero, 0)).mul(gradient.mul(whole.pow(1 - p)));
   const auto steep = [&] { return smooth ? sizes.pow(p - 2).masked_fill(zero, 0) : sizes.pow(p - 2); };

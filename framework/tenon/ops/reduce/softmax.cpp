@@ -29,12 +29,11 @@ Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int6
         const Tensor y = b.saved(0);
         const Tensor& gradient = b.grad();
         if (differentiating_twice()) {
-          if (y.dim() == 0) {
-            b.set(0, gradient.mul(0));
-          } else if (logarithm) {
-            b.set(0, gradient.sub(y.exp().mul(gradient.sum(at, true))));
+          const auto total = [&](const Tensor& tensor) { return y.dim() == 0 ? tensor : tensor.sum(at, true); };
+          if (logarithm) {
+            b.set(0, gradient.sub(y.exp().mul(total(gradient))));
           } else {
-            b.set(0, y.mul(gradient.sub(gradient.mul(y).sum(at, true))));
+            b.set(0, y.mul(gradient.sub(total(gradient.mul(y)))));
           }
         } else {
           b.set(0, softmax_backward(logarithm ? TENON_OP("log_softmax_backward") : TENON_OP("softmax_backward"),
@@ -67,14 +66,24 @@ Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
   if (!is_floating_point()) return to(ops::floating_default("logsumexp")).logsumexp(dim, keepdim);
   const std::uint32_t mask = dim_mask(dim, impl().rank());
   if (numel() == 0) return exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf
-  Tensor highest;
+  const Dims kept = reduced_sizes(impl().sizes(), mask, true);
+  Recording recording = record<2>("LogsumexpBackward0", {this}, [kept](Backward& b) {
+    b.set(0, b.grad().view(kept).mul(b.saved(0).sub(b.saved(1).view(kept)).exp()));
+  });
+  Tensor result;
   {
     NoGradGuard no_grad;
-    highest = amax(dim, true);
+    Tensor highest = amax(dim, true);
     highest = highest.masked_fill(highest.abs().eq(std::numeric_limits<double>::infinity()), 0);
+    result = sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
+    if (!keepdim) result = as_owned(result.view(reduced_sizes(impl().sizes(), mask, false)));
   }
-  const Tensor result = sub(highest).exp().sum(OptionalIntArrayRef(dim), true).log().add(highest);
-  return keepdim ? result : as_owned(result.view(reduced_sizes(impl().sizes(), mask, false)));
+  if (recording) {
+    recording.save(0, *this);
+    recording.output(result);
+    recording.save_output(1, result);
+  }
+  return result;
 }
 
 }  // namespace tenon

@@ -80,14 +80,16 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
                 ", dims:" + std::to_string(dims.size()));
   }
   Tensor result = *this;
+  MemoryFormat format = suggest_memory_format();
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int at = wrap_dim(dims[i], impl().rank());
     const std::int64_t length = size(at);
     if (length == 0) continue;
     const std::int64_t start = ((length - shifts[i]) % length + length) % length;
+    if (start == 0) format = MemoryFormat::Contiguous;  // as libtorch has it, which joins the whole and nothing
     result = cat({result.slice(at, start, length), result.slice(at, 0, start)}, at);
   }
-  return result.is_same(*this) ? clone() : result.contiguous(suggest_memory_format());
+  return result.is_same(*this) ? clone() : result.contiguous(format);
 }
 
 Tensor Tensor::repeat(IntArrayRef repeats) const {

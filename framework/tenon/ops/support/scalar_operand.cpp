@@ -1,4 +1,5 @@
 // The conversion of numbers to elements, checked.
+#include <tenon/core/half.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/tensor/libtorch/types.h>
 
@@ -74,6 +75,13 @@ ScalarValue bound_of(const Scalar& value, Dtype dtype, Bound side) {
     default:
       return element_of(value, dtype);
   }
+}
+
+ScalarValue rounded_to(const ScalarValue& value, Dtype dtype) {
+  const auto rounded = [&value](float number) { return ScalarValue{number, value.integer}; };
+  if (dtype == Dtype::kFloat16) return rounded(Half(static_cast<float>(value.real)));
+  if (dtype == Dtype::kBFloat16) return rounded(BFloat16(static_cast<float>(value.real)));
+  return value;
 }
 
 ScalarValue element_of(const Scalar& value, Dtype dtype) {

@@ -30,6 +30,10 @@ inline ScalarValue operand_of(const Scalar& value, Dtype dtype) {
   }
 }
 
+/// The number rounded to a floating dtype of 16 bits, as libtorch's operators have it but for factors and divisors: 3.7
+/// equals what 3.7 was rounded to. Beside other dtypes it is as it was: kernels compute in them.
+ScalarValue rounded_to(const ScalarValue& value, Dtype dtype);
+
 /// Throws Error where a factor (`name`: alpha, beta) is of a kind that a result of that dtype does not take, or a
 /// number that it cannot hold.
 void check_factor(const char* name, const Scalar& value, Dtype dtype, const char* op);
