@@ -52,6 +52,17 @@ void allocate_empty(benchmark::State& state) {
 }
 BENCHMARK(allocate_empty);
 
+/// One picture through a perceptron of two hidden layers, without a gradient.
+void mlp_inference(benchmark::State& state) {
+  lib::NoGradGuard no_grad;
+  lib::nn::Sequential model(lib::nn::Linear(784, 256), lib::nn::ReLU(), lib::nn::Linear(256, 256), lib::nn::ReLU(),
+                            lib::nn::Linear(256, 10));
+  model->eval();
+  const lib::Tensor x = lib::rand({1, 784});
+  for (auto _ : state) benchmark::DoNotOptimize(model->forward(x));
+}
+BENCHMARK(mlp_inference);
+
 }  // namespace
 
 int main(int argc, char** argv) {

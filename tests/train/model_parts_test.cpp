@@ -112,12 +112,40 @@ TEST(ModelParts, AttentionAsksTheKeysByTheQueries) {
   EXPECT_FALSE(model.forward(tokens()).allclose(usual, 1e-4, 1e-5));
 }
 
+// The backward of the perceptron computes GELU again.
+TEST(ModelParts, SlopesOfThePerceptronAreThoseOfItsValues) {
+  const train::Model model = made("gpt", {{"layers", "1"}});
+  const auto loss = [&] { return model.forward(tokens()).square().mean(); };
+  const std::vector<std::string> names = {"block0.widen.weight", "block0.widen.bias", "block0.narrow.weight",
+                                          "block0.narrow.bias"};
+  {
+    NoGradGuard no_grad;
+    for (const std::string& name : names) part(model, name).normal_(0, 1);
+  }
+  loss().backward();
+  NoGradGuard no_grad;
+  for (const std::string& name : names) {
+    Tensor values = part(model, name).flatten();  // a view
+    for (const std::int64_t i : {0, 5}) {
+      const double slope = part(model, name).grad().flatten()[i].item<double>(), step = 1e-2;
+      values[i].add_(step);
+      const double above = loss().item<double>();
+      values[i].sub_(2 * step);
+      const double below = loss().item<double>();
+      values[i].add_(step);
+      EXPECT_NEAR(slope, (above - below) / (2 * step), 0.02 * std::fabs(slope) + 1e-5) << name << " " << i;
+    }
+  }
+}
+
 TEST(ModelParts, KeptActivationsAreThoseOfTheClosedForm) {
   const double unit = 8 * kContext, sums = 2 * kContext, statistics = 4 * kContext;
   const auto form = [](const Settings& more) { return made("gpt", more).activations; };
-  EXPECT_EQ(form({}).block, 16 * unit + sums + statistics);
+  EXPECT_EQ(form({}).block, 12 * unit + sums + statistics);
+  EXPECT_EQ(form({}).computed_again, 4 * unit) << "GELU's values";
+  EXPECT_EQ(form({{"activation", "relu"}}).computed_again, 0);
   EXPECT_EQ(form({{"activation", "relu"}}).block, 12 * unit + sums + statistics);
-  EXPECT_EQ(form({{"dropout", "0.5"}}).block, 18 * unit + sums + statistics);
+  EXPECT_EQ(form({{"dropout", "0.5"}}).block, 14 * unit + sums + statistics);
   EXPECT_EQ(form({}).embedding, 0);
   EXPECT_EQ(form({{"dropout", "0.5"}}).embedding, unit);
   EXPECT_EQ(form({}).head, 2 * unit + 2 * kContext + 2 * kContext * kSymbols);

@@ -43,6 +43,16 @@ TEST(Theory, ACheckpointKeepsInputsAndOneBlock) {
   EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 8 + 200)) << "at the loss";
 }
 
+TEST(Theory, ABlockMayComputeAgainInItsBackward) {
+  TheoryRequest r = request();
+  r.form.computed_again = 25;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 100 + 30)) << "less than the head keeps";
+  r.form.computed_again = 40;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 100 + 40));
+  r.checkpoint = true;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 8 + 100 - 8 + 40));
+}
+
 TEST(Theory, MicroBatchesDivideTheActivationsAndHoldGradients) {
   TheoryRequest r = request();
   r.micro_batches = 3;

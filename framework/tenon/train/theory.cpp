@@ -12,10 +12,10 @@ Theory theory_of(const TheoryRequest& request) {
   const double examples = static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches);
   const double kept = form.embedding + blocks * (request.checkpoint ? form.block_input : form.block);
   const double at_loss = kept + form.head;
-  const double in_recomputation = request.checkpoint ? kept + form.block - form.block_input : 0;
+  const double in_backward = kept + form.computed_again + (request.checkpoint ? form.block - form.block_input : 0);
 
   Theory theory;
-  theory.activation_bytes = element * examples * std::max(at_loss, in_recomputation);
+  theory.activation_bytes = element * examples * std::max(at_loss, in_backward);
   theory.gradient_bytes = element * static_cast<double>(request.parameters);
   theory.relative_time = request.checkpoint ? 4.0 / 3.0 : 1.0;
   const double always = theory.gradient_bytes + static_cast<double>(request.state_bytes + request.data_bytes);

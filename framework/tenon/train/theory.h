@@ -11,7 +11,8 @@ struct ActivationForm {
   double block = 0;
   double block_input = 0;
   std::int64_t blocks = 0;
-  double head = 0;  ///< after the last block, up to the loss
+  double head = 0;            ///< after the last block, up to the loss
+  double computed_again = 0;  ///< by the backward of a block, beside what the block keeps
 };
 
 struct TheoryRequest {

@@ -14,6 +14,8 @@
 
 namespace tenon::cpu {
 
+struct ConvShape;
+
 /// Receives each kernel.
 struct KernelSink {
   void (*add)(void* host, const char* operator_name, Kernel kernel);
@@ -35,6 +37,11 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, std::int64_t multip
 struct LevelFunctions {
   /// Copies `source` into `destination` of the same sizes; any strides, any two dtypes.
   void (*copy)(const TensorView& destination, const TensorView& source);
+  /// kernels/nn/winograd.h.
+  void (*winograd_forward)(KernelContext&, const ConvShape&, const float* x, const float* w, const float* bias,
+                           float* y);
+  void (*winograd_backward_input)(KernelContext&, const ConvShape&, const float* dy, const float* w, float* dx);
+  void (*winograd_backward_weight)(KernelContext&, const ConvShape&, const float* dy, const float* x, float* dw);
 };
 const LevelFunctions& level_functions();
 void set_level_functions(const LevelFunctions& functions);

@@ -1,10 +1,14 @@
 // Registers the kernels of one level.
+#include "kernels/nn/winograd.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 
 void add_level(const KernelSink& sink) {
-  set_level_functions({.copy = &copy_view});
+  set_level_functions({.copy = &copy_view,
+                       .winograd_forward = &winograd_forward,
+                       .winograd_backward_input = &winograd_backward_input,
+                       .winograd_backward_weight = &winograd_backward_weight});
   add_unary(sink);
   add_binary(sink);
   add_relations(sink);

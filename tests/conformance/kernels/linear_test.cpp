@@ -142,6 +142,11 @@ std::vector<ConvCase> conv_cases() {
       conv_case({3, 8, 3, 3}, {200, 8, 3, 3}, 1, 1, 1,
                 1),  // more weights than pictures: slices of channels, and a rest
       conv_case({26, 8, 4, 4}, {16, 8, 3, 3}, 1, 1, 1, 1),  // two slices of pictures a thread, and a rest
+      // Windows of one element: planes side by side and a rest, large planes, and planes with a stride.
+      conv_case({5, 33, 6, 7}, {70, 33, 1, 1}, 1, 0, 1, 1),
+      conv_case({3, 16, 20, 20}, {9, 16, 1, 1}, 1, 0, 1, 1),
+      conv_case({5, 24, 9, 8}, {40, 24, 1, 1}, 2, 0, 1, 1),
+      conv_case({3, 6, 5, 4, 7}, {8, 6, 1, 1, 1}, 2, 0, 1, 1),
   };
 }
 
@@ -237,6 +242,95 @@ TEST(Convolution, ForwardAndBackwardMatchLoops) {
           check(dx, want_dx, "dx");
           check(dw, want_dw, "dw");
         }
+      }
+    }
+  });
+}
+
+// A convolution of 3 x 3 with stride 1, in double, one element at a time.
+struct Plain3x3 {
+  const Tensor &x, &w, &dy;
+  i64 padding;
+
+  // Calls visit(n, index in x, index in w, index in dy) for the taps that y[n, o, h, w] has of channel c.
+  template <class F>
+  void taps(i64 n, i64 o, i64 c, i64 h, i64 v, const F& visit) const {
+    const Sizes &xs = x.sizes(), &ys = dy.sizes();
+    for (i64 k = 0; k < 9; ++k) {
+      const i64 row = h + k / 3 - padding, column = v + k % 3 - padding;
+      if (row < 0 || row >= xs[2] || column < 0 || column >= xs[3]) continue;
+      visit(((n * xs[1] + c) * xs[2] + row) * xs[3] + column, (o * xs[1] + c) * 9 + k,
+            ((n * ys[1] + o) * ys[2] + h) * ys[3] + v);
+    }
+  }
+  double value(i64 index) const {
+    const Sizes at = coordinates(index, dy.sizes());
+    double sum = 0;
+    for (i64 c = 0; c < x.sizes()[1]; ++c) {
+      taps(at[0], at[1], c, at[2], at[3], [&](i64 xi, i64 wi, i64) { sum += x.real(xi) * w.real(wi); });
+    }
+    return sum;
+  }
+  double input_gradient(i64 index) const {
+    const Sizes at = coordinates(index, x.sizes()), &ys = dy.sizes();
+    double sum = 0;
+    for (i64 o = 0; o < ys[1]; ++o) {
+      for (i64 k = 0; k < 9; ++k) {
+        const i64 h = at[2] + padding - k / 3, v = at[3] + padding - k % 3;
+        if (h < 0 || h >= ys[2] || v < 0 || v >= ys[3]) continue;
+        sum += dy.real(((at[0] * ys[1] + o) * ys[2] + h) * ys[3] + v) * w.real((o * x.sizes()[1] + at[1]) * 9 + k);
+      }
+    }
+    return sum;
+  }
+  double weight_gradient(i64 index) const {
+    const Sizes at = coordinates(index, w.sizes()), &ys = dy.sizes();
+    const i64 wanted = index;
+    double sum = 0;
+    for (i64 n = 0; n < ys[0]; ++n) {
+      for (i64 h = 0; h < ys[2]; ++h) {
+        for (i64 v = 0; v < ys[3]; ++v) {
+          taps(n, at[0], at[1], h, v, [&](i64 xi, i64 wi, i64 yi) {
+            if (wi == wanted) sum += dy.real(yi) * x.real(xi);
+          });
+        }
+      }
+    }
+    return sum;
+  }
+};
+
+// So large that they are computed by tiles: every place of a tile, odd sizes, and each padding.
+TEST(Convolution, LargeOnesMatchLoopsWhereLooked) {
+  for_each_bench([](Bench& bench) {
+    if (target().slow) return;
+    for (const ConvCase& c : {conv_case({2, 64, 46, 45}, {70, 64, 3, 3}, 1, 1, 1, 1),
+                              conv_case({3, 66, 41, 42}, {65, 66, 3, 3}, 1, 0, 1, 1),
+                              conv_case({2, 64, 43, 44}, {64, 64, 3, 3}, 1, 2, 1, 1)}) {
+      const Sizes y_sizes = conv_output(c);
+      Random random(61);
+      const Tensor x = random_tensor(Dtype::kFloat32, c.x, Layout::kContiguous, random, -1, 1);
+      const Tensor w = random_tensor(Dtype::kFloat32, c.w, Layout::kContiguous, random, -1, 1);
+      const Tensor bias = random_tensor(Dtype::kFloat32, {c.w[0]}, Layout::kContiguous, random, -1, 1);
+      const Tensor dy = random_tensor(Dtype::kFloat32, y_sizes, Layout::kContiguous, random, -1, 1);
+      Tensor y(Dtype::kFloat32, y_sizes), dx(Dtype::kFloat32, c.x), dw(Dtype::kFloat32, c.w);
+      bench.run("conv", {y}, {x, w, bias}, &c.a);
+      bench.run("conv_backward_input", {dx}, {dy, w}, &c.a);
+      bench.run("conv_backward_weight", {dw}, {dy, x}, &c.a);
+      const Plain3x3 plain{x, w, dy, c.a.padding[0]};
+      const i64 plane = y_sizes[2] * y_sizes[3];
+      // Steps that share no factor with the sizes visit every row, column and border.
+      for (i64 i = 0; i < y.count(); i += 211) {
+        const double want = plain.value(i) + bias.real(i / plane % c.w[0]);
+        ASSERT_NEAR(y.real(i), want, bound(Dtype::kFloat32, 600, want)) << "y at " << i << " of " << to_string(y_sizes);
+      }
+      for (i64 i = 0; i < dx.count(); i += 211) {
+        const double want = plain.input_gradient(i);
+        ASSERT_NEAR(dx.real(i), want, bound(Dtype::kFloat32, 600, want)) << "dx at " << i << " of " << to_string(c.x);
+      }
+      for (i64 i = 0; i < dw.count(); i += 211) {
+        const double want = plain.weight_gradient(i);
+        ASSERT_NEAR(dw.real(i), want, bound(Dtype::kFloat32, 4000, want)) << "dw at " << i << " of " << to_string(c.w);
       }
     }
   });

@@ -27,8 +27,8 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
 
 /// What the blocks and the last normalisation keep of one example of `length` positions. For each block, in units of
 /// length * width: its input, the normalised input, q, k, v, the heads joined, the sum after attention, that
-/// normalised, and four of the perceptron's hidden layer: once after ReLU, twice around GELU. Attention computes its
-/// weights again; dropout keeps the masks of what is added to the stream.
+/// normalised, and four of the perceptron's hidden layer: after ReLU, or before GELU. Attention computes its weights
+/// again, the backward GELU's values; dropout keeps the masks of what is added to the stream.
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length);
 
 class TransformerBlockImpl : public nn::Module {
@@ -39,7 +39,7 @@ class TransformerBlockImpl : public nn::Module {
  private:
   Tensor attention(const Tensor& x);
   Tensor drop(Tensor x) const;
-  Tensor activation(const Tensor& x) const;
+  Tensor perceptron(const Tensor& x);
   Tensor add(const Tensor& x, Tensor branch) const;
 
   TransformerOptions options_;

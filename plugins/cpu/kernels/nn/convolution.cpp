@@ -2,6 +2,7 @@
 #include "kernels/nn/convolution.h"
 
 #include "kernels/register.h"
+#include "thread_pool.h"
 
 namespace tenon::cpu {
 
@@ -69,13 +70,36 @@ bool dense_channels_last(const TensorView& v) {
   }
   return v.sizes[0] == 1 || v.strides[0] == expected;
 }
+float* floats(const TensorView& v) { return static_cast<float*>(v.data); }
+bool plain(const TensorView& v) { return v.dtype == Dtype::kFloat32 && contiguous(v); }
 bool for_onednn(const TensorView& v) { return v.dtype == Dtype::kFloat32 && (contiguous(v) || dense_channels_last(v)); }
+
+// Many enough channels that products pay for the transforms, few enough that the transformed weights stay small; and
+// enough tiles for all threads.
+constexpr i64 kLeastChannels = 64, kMostChannels = 256, kLeastTilesOfThread = 512;
+
+bool suits_winograd(const ConvShape& s) {
+  const auto suits = [](i64 channels) { return channels >= kLeastChannels && channels <= kMostChannels; };
+  const i64 tiles = s.batch * ((s.out[1] + 1) / 2) * ((s.out[2] + 1) / 2);
+  const bool plain_window = s.spatial == 2 && s.kernel[1] == 3 && s.kernel[2] == 3 && s.stride[1] == 1 &&
+                            s.stride[2] == 1 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
+                            s.padding[1] == s.padding[2] && s.padding[1] <= 2;
+  return plain_window && s.groups == 1 && suits(s.in_channels) && suits(s.out_channels) && s.out[2] <= 512 &&
+         !in_part() && tiles >= kLeastTilesOfThread * thread_count();
+}
 
 void conv(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const TensorView &y = at(outputs, 0), &x = at(inputs, 0), &w = at(inputs, 1), &bias = at(inputs, 2);
   if (numel(y) == 0) return;
   const ConvShape s = conv_shape(x, w, y, *static_cast<const ConvAttributes*>(attributes));
   const bool has_bias = bias.rank >= 0;
+  if (is_pointwise(s) && plain(x) && plain(w) && plain(y) && numel(x) > 0 && (!has_bias || plain(bias))) {
+    return pointwise_forward(context, s, x, w, has_bias ? &bias : nullptr, y);
+  }
+  if (suits_winograd(s) && plain(x) && plain(w) && plain(y) && (!has_bias || plain(bias))) {
+    return level_functions().winograd_forward(context, s, floats(x), floats(w), has_bias ? floats(bias) : nullptr,
+                                              floats(y));
+  }
   if (for_onednn(x) && for_onednn(w) && for_onednn(y) && numel(x) > 0 && (!has_bias || contiguous(bias)) &&
       onednn_forward(context, s, x, w, has_bias ? &bias : nullptr, y)) {
     return;
@@ -95,6 +119,12 @@ void conv_backward_input(KernelContext& context, Views outputs, Views inputs, co
   const TensorView &dx = at(outputs, 0), &dy = at(inputs, 0), &w = at(inputs, 1);
   if (numel(dx) == 0) return;
   const ConvShape s = conv_shape(dx, w, dy, *static_cast<const ConvAttributes*>(attributes));
+  if (is_pointwise(s) && plain(dx) && plain(w) && plain(dy) && numel(dy) > 0) {
+    return pointwise_backward_input(context, s, dy, w, dx);
+  }
+  if (suits_winograd(s) && plain(dx) && plain(w) && plain(dy)) {
+    return level_functions().winograd_backward_input(context, s, floats(dy), floats(w), floats(dx));
+  }
   if (for_onednn(dx) && for_onednn(w) && for_onednn(dy) && numel(dy) > 0 &&
       onednn_backward_input(context, s, dy, w, dx)) {
     return;
@@ -109,6 +139,12 @@ void conv_backward_weight(KernelContext& context, Views outputs, Views inputs, c
   const TensorView &dw = at(outputs, 0), &dy = at(inputs, 0), &x = at(inputs, 1);
   if (numel(dw) == 0) return;
   const ConvShape s = conv_shape(x, dw, dy, *static_cast<const ConvAttributes*>(attributes));
+  if (is_pointwise(s) && plain(dw) && plain(x) && plain(dy) && numel(dy) > 0 && numel(x) > 0) {
+    return pointwise_backward_weight(context, s, dy, x, dw);
+  }
+  if (suits_winograd(s) && plain(dw) && plain(x) && plain(dy)) {
+    return level_functions().winograd_backward_weight(context, s, floats(dy), floats(x), floats(dw));
+  }
   if (for_onednn(dw) && for_onednn(x) && for_onednn(dy) && numel(dy) > 0 && numel(x) > 0 &&
       onednn_backward_weight(context, s, dy, x, dw)) {
     return;

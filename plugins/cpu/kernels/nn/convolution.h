@@ -30,6 +30,15 @@ bool onednn_backward_input(KernelContext& context, const ConvShape& shape, const
 bool onednn_backward_weight(KernelContext& context, const ConvShape& shape, const TensorView& dy, const TensorView& x,
                             const TensorView& dw);
 
+/// Windows of one element without padding or groups: contiguous float32 tensors, by products with no other layout.
+bool is_pointwise(const ConvShape& shape);
+void pointwise_forward(KernelContext& context, const ConvShape& shape, const TensorView& x, const TensorView& w,
+                       const TensorView* bias, const TensorView& y);
+void pointwise_backward_input(KernelContext& context, const ConvShape& shape, const TensorView& dy, const TensorView& w,
+                              const TensorView& dx);
+void pointwise_backward_weight(KernelContext& context, const ConvShape& shape, const TensorView& dy,
+                               const TensorView& x, const TensorView& dw);
+
 /// Any contiguous float32 or float64, by im2col and matrix products.
 void general_forward(KernelContext& context, Dtype dtype, const ConvShape& shape, const char* x, const char* w,
                      const char* bias, char* y);

@@ -1,8 +1,9 @@
 // Convolution through oneDNN: the work in slices over our own pool, each slice single-threaded in oneDNN.
 //
-// Slices are pictures. Weight gradients of picture slices are added in order; where the weights are large beside the
-// pictures, slices are output channels instead, which need no sum and less room. Operands that lie otherwise than
-// oneDNN wants them are reordered into scratch, slice by slice.
+// Slices are pictures, so few that what is reordered of them stays in a core's cache. Weight gradients of picture
+// slices are added in order; where the weights are large beside the pictures, slices are output channels instead, which
+// need no sum and less room. Operands that lie otherwise than oneDNN wants them are reordered into scratch, slice by
+// slice.
 #include <vector>
 
 #include "kernels/nn/convolution_plan.h"
@@ -29,7 +30,9 @@ struct Job {
   ConvKey key;
   i64 parts, pieces;
   char *x, *y, *bias;
-  std::vector<char*> w;  // in oneDNN's layout: one that all slices read, or the gradient of each
+  std::vector<char*> w;     // in oneDNN's layout: one that all slices read, or the gradient of each part
+  std::vector<char*> more;  // and what a part's further slices add to it
+  std::size_t w_elements;
   char* scratch;
   std::size_t scratch_step;
   std::size_t x_step, y_step;  // bytes of one slice
@@ -48,8 +51,12 @@ void run_picture_slice(Job& job, int part, i64 piece) {
   if (plan.y.differs && kind != ConvKind::kForward) plan.y.move(y, y_room, work);
   memory mx(plan.x.wanted, onednn_engine(), plan.x.differs ? x_room : x);
   memory my(plan.y.wanted, onednn_engine(), plan.y.differs ? y_room : y);
+  const auto own = static_cast<std::size_t>(part);
+  const bool adds = kind == ConvKind::kBackwardWeight && piece >= job.parts;
   memory mw(plan.w.wanted, onednn_engine(),
-            job.w[kind == ConvKind::kBackwardWeight ? static_cast<std::size_t>(piece) : 0]);
+            kind != ConvKind::kBackwardWeight ? job.w[0]
+            : adds                            ? job.more[own]
+                                              : job.w[own]);
   memory pad(plan.scratchpad, onednn_engine(), work);
   if (kind == ConvKind::kForward) {
     std::unordered_map<int, memory> arguments{
@@ -66,6 +73,11 @@ void run_picture_slice(Job& job, int part, i64 piece) {
     plan.convolution.execute(
         onednn_stream(),
         {{DNNL_ARG_SRC, mx}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+    if (adds) {
+      auto* sum = reinterpret_cast<float*>(job.w[own]);
+      const auto* from = reinterpret_cast<const float*>(job.more[own]);
+      for (std::size_t i = 0; i < job.w_elements; ++i) sum[i] += from[i];
+    }
   }
 }
 
@@ -79,7 +91,7 @@ void run_pictures(void* state, int part) {
   }
 }
 
-// Adds the gradients of the other slices to the first, in order.
+// Adds the gradients of the other parts to the first, in order.
 void add_gradients(const std::vector<char*>& gradients, i64 elements) {
   struct Add {
     const std::vector<char*>& gradients;
@@ -108,10 +120,28 @@ ConvKey key_of(ConvKind kind, const ConvShape& s, const Operands& o) {
           Divided::kByPicture,
           s.batch,
           1,
+          1,
           o.bias != nullptr,
           channels_last(o.x),
           channels_last(o.w),
           channels_last(o.y)};
+}
+
+// What a slice reads and writes between its reorders shall stay in the cache of a core.
+constexpr i64 kSliceBytes = 1 << 20;
+// A larger weight gradient is not worth adding up by slices.
+constexpr i64 kSmallGradient = 1 << 20;
+
+// Slices for each of `parts` threads.
+i64 slices_of_part(const ConvKey& key, i64 parts) {
+  const ConvShape& s = key.s;
+  const i64 pictures = (s.batch + parts - 1) / parts;
+  const i64 element = sizeof(float);
+  const i64 gradient = s.out_channels * (s.in_channels / s.groups) * s.window() * element;
+  if (key.kind == ConvKind::kBackwardWeight && gradient > kSmallGradient) return 1;
+  const i64 bytes = (s.in_channels * s.in_plane() + s.out_channels * s.out_plane()) * element;
+  const i64 most = std::max<i64>(1, kSliceBytes / bytes);
+  return (pictures + most - 1) / most;
 }
 
 bool by_picture(KernelContext& context, ConvKey key, const Operands& o, i64 threads) {
@@ -119,10 +149,10 @@ bool by_picture(KernelContext& context, ConvKey key, const Operands& o, i64 thre
   const bool few = s.batch * 2 <= threads;  // fewer pictures than threads: oneDNN divides them itself
   const bool gradient = key.kind == ConvKind::kBackwardWeight;
   const i64 parts = few ? 1 : std::min<i64>(s.batch, threads);
-  // Two slices for each thread need half the room of one; a gradient of its own would cost more than that saves.
-  const i64 wanted_pieces = !gradient && s.batch >= 8 * parts ? 2 * parts : parts;
+  const i64 wanted_pieces = few ? 1 : parts * slices_of_part(key, parts);
   key.slice = (s.batch + wanted_pieces - 1) / wanted_pieces;
   key.omp_threads = few ? static_cast<int>(threads) : 1;
+  key.move_parts = static_cast<int>(threads);
   const ConvPlans* plans = plans_for(key);
   if (!plans) return false;
 
@@ -139,10 +169,11 @@ bool by_picture(KernelContext& context, ConvKey key, const Operands& o, i64 thre
   const Side& weights = plans->main.w;
   const std::size_t weight_bytes = Side::align(weights.wanted.get_size());
   // The weights' own tensor is one of the rooms: where the layouts agree it takes the sum, and otherwise, before the
-  // sum is moved there, what another slice adds to it.
+  // sum is moved there, what another slice or part adds to it.
   char* own = o.w.as<char>();
   const bool own_fits = weights.wanted.get_size() == weights.plain.get_size();
-  const i64 w_count = gradient ? job.pieces : 1;
+  const bool adds = gradient && job.pieces > job.parts;
+  const i64 w_count = gradient ? (adds ? 2 : 1) * job.parts : 1;
   const bool own_serves = !weights.differs || (w_count > 1 && own_fits);
   const auto rooms = static_cast<std::size_t>(own_serves ? w_count - 1 : w_count);
   const std::size_t shared = rooms * weight_bytes + weights.scratchpad_bytes;
@@ -151,17 +182,18 @@ bool by_picture(KernelContext& context, ConvKey key, const Operands& o, i64 thre
   job.scratch = room + shared;
   for (i64 p = 0; p < w_count; ++p) {
     const bool is_own = own_serves && p == (weights.differs ? 1 : 0);
-    job.w.push_back(is_own ? own : room);
+    (gradient && p >= job.parts ? job.more : job.w).push_back(is_own ? own : room);
     if (!is_own) room += weight_bytes;
   }
+  job.w_elements = weights.wanted.get_size() / sizeof(float);
 
   const OpenMpGuard inside(key.omp_threads);
-  if (weights.differs && !gradient) weights.move(own, job.w[0], weight_work);
+  if (weights.differs && !gradient) weights.move_in_parts(own, job.w[0], weight_work);
   run_parts(static_cast<int>(job.parts), &run_pictures, &job);
   check(job.status);
   if (gradient) {
-    if (w_count > 1) add_gradients(job.w, static_cast<i64>(weights.wanted.get_size() / sizeof(float)));
-    if (weights.differs) weights.move(job.w[0], own, weight_work);
+    if (job.parts > 1) add_gradients(job.w, static_cast<i64>(job.w_elements));
+    if (weights.differs) weights.move_in_parts(job.w[0], own, weight_work);
   }
   return true;
 }
@@ -208,6 +240,7 @@ constexpr i64 kLeastChannels = 64;  // of a slice: with fewer, oneDNN's vector l
 bool by_channel(KernelContext& context, ConvKey key, const Operands& o, i64 threads) {
   const ConvShape& s = key.s;
   key.divided = Divided::kByChannel;
+  key.move_parts = static_cast<int>(threads);
   const i64 wanted_pieces = 4 * threads;
   key.slice = std::max(kLeastChannels, (s.out_channels + wanted_pieces - 1) / wanted_pieces / 16 * 16);
   const ConvPlans* plans = plans_for(key);
@@ -227,7 +260,7 @@ bool by_channel(KernelContext& context, ConvKey key, const Operands& o, i64 thre
   char* room = static_cast<char*>(context.scratch(shared + static_cast<std::size_t>(threads) * job.scratch_step));
   job.scratch = room + shared;
   const OpenMpGuard one(1);
-  if (pictures.differs) pictures.move(o.x.as<char>(), room, room + pictures.bytes);
+  if (pictures.differs) pictures.move_in_parts(o.x.as<char>(), room, room + pictures.bytes);
   job.x = memory(pictures.wanted, onednn_engine(), pictures.differs ? room : o.x.as<char>());
   run_parts(static_cast<int>(threads), &run_channels, &job);
   check(job.status);

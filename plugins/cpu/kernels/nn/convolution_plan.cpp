@@ -4,6 +4,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+
+#include "thread_pool.h"
 
 namespace tenon::cpu {
 namespace {
@@ -22,6 +25,22 @@ memory::dims dense_strides(const memory::dims& sizes, int channel, bool last) {
     expected *= sizes[d];
   }
   return strides;
+}
+
+/// A part of the first dimension, which is the outermost in memory, and the bytes that it takes; nothing where the
+/// dimension does not divide into `parts` whole blocks.
+std::optional<std::pair<memory::desc, std::size_t>> part_of(const memory::desc& whole, int parts) {
+  dnnl_memory_desc_t d = whole.data;
+  const auto& blocking = d.format_desc.blocking;
+  i64 block = 1;
+  for (int i = 0; i < blocking.inner_nblks; ++i) block *= blocking.inner_idxs[i] == 0 ? blocking.inner_blks[i] : 1;
+  if (d.dims[0] != d.padded_dims[0] || d.dims[0] % (parts * block) != 0) return std::nullopt;
+  for (int i = 1; i < d.ndims; ++i) {
+    if (blocking.strides[i] > blocking.strides[0]) return std::nullopt;
+  }
+  d.dims[0] /= parts;
+  d.padded_dims[0] /= parts;
+  return std::pair(memory::desc(d), static_cast<std::size_t>(d.dims[0] / block * blocking.strides[0]) * sizeof(float));
 }
 
 ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_like) {
@@ -135,6 +154,48 @@ void Side::move(char* from, char* to, char* work) const {
   reorder.execute(onednn_stream(), {{DNNL_ARG_FROM, a}, {DNNL_ARG_TO, b}, {DNNL_ARG_SCRATCHPAD, pad}});
 }
 
+void Side::divide(int parts) {
+  if (!differs || parts < 2) return;
+  const auto ours = part_of(plain, parts), theirs = part_of(wanted, parts);
+  if (!ours || !theirs) return;
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const memory::desc& from = into_onednn ? ours->first : theirs->first;
+  const memory::desc& to = into_onednn ? theirs->first : ours->first;
+  const dnnl::reorder::primitive_desc description(onednn_engine(), from, onednn_engine(), to, attributes);
+  if (description.scratchpad_desc().get_size() != 0) return;
+  part_reorder_ = dnnl::reorder(description);
+  std::tie(part_plain_, plain_step_) = *ours;
+  std::tie(part_wanted_, wanted_step_) = *theirs;
+  parts_ = parts;
+}
+
+void Side::move_in_parts(char* from, char* to, char* work) const {
+  if (parts_ == 1) return move(from, to, work);
+  struct Job {
+    const Side& side;
+    char *plain, *wanted;
+    dnnl_status_t status = dnnl_success;
+  } job{*this, into_onednn ? from : to, into_onednn ? to : from};
+  run_parts(
+      parts_,
+      [](void* state, int part) {
+        Job& j = *static_cast<Job*>(state);
+        const Side& s = j.side;
+        try {
+          const OpenMpGuard one(1);
+          memory a(s.part_plain_, onednn_engine(), j.plain + static_cast<std::size_t>(part) * s.plain_step_);
+          memory b(s.part_wanted_, onednn_engine(), j.wanted + static_cast<std::size_t>(part) * s.wanted_step_);
+          s.part_reorder_.execute(onednn_stream(),
+                                  {{DNNL_ARG_FROM, s.into_onednn ? a : b}, {DNNL_ARG_TO, s.into_onednn ? b : a}});
+        } catch (const dnnl::error& error) {
+          j.status = error.status;
+        }
+      },
+      &job);
+  if (job.status != dnnl_success) throw dnnl::error(job.status, "a reorder in parts failed");
+}
+
 const ConvPlans* plans_for(const ConvKey& key) {
   static std::mutex mutex;
   static auto& known = *new std::map<ConvKey, std::unique_ptr<ConvPlans>>;
@@ -145,7 +206,9 @@ const ConvPlans* plans_for(const ConvKey& key) {
   auto plans = std::make_unique<ConvPlans>();
   try {
     plans->main = make_plan(key, key.slice, nullptr);
+    // What all slices share is moved at once.
     const bool by_channel = key.divided == Divided::kByChannel;
+    (by_channel ? plans->main.x : plans->main.w).divide(key.move_parts);
     if (const i64 rest = (by_channel ? key.s.out_channels : key.s.batch) % key.slice; rest != 0) {
       // Slices of the batch share the weights, so the tail takes them as the others do.
       plans->tail = make_plan(key, rest, by_channel ? nullptr : &plans->main.w.wanted);

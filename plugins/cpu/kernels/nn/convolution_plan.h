@@ -33,12 +33,13 @@ struct ConvKey {
   Divided divided;
   i64 slice;        ///< pictures or output channels of one plan
   int omp_threads;  ///< that oneDNN may use inside a plan
+  int move_parts;   ///< in which weights are moved between layouts
   bool bias, x_last, w_last, y_last;
 
   auto tie() const {
     auto list = [](const i64* v) { return std::tie(v[0], v[1], v[2]); };
-    return std::tuple_cat(std::tie(kind, divided, slice, omp_threads, bias, x_last, w_last, y_last, s.spatial, s.batch,
-                                   s.in_channels, s.out_channels, s.groups),
+    return std::tuple_cat(std::tie(kind, divided, slice, omp_threads, move_parts, bias, x_last, w_last, y_last,
+                                   s.spatial, s.batch, s.in_channels, s.out_channels, s.groups),
                           list(s.in), list(s.out), list(s.kernel), list(s.stride), list(s.padding), list(s.dilation));
   }
   bool operator<(const ConvKey& other) const { return tie() < other.tie(); }
@@ -53,12 +54,22 @@ struct Side {
   std::size_t bytes = 0;  ///< in scratch, per slice; 0 where the layouts agree
 
   void connect(const memory::desc& ours, const memory::desc& theirs, bool into);
+  /// Prepares move_in_parts, in `parts` parts of the first dimension, if both layouts can be cut so.
+  void divide(int parts);
   /// Moves one slice, in the direction that connect() was given; `work` has scratchpad_bytes.
   void move(char* from, char* to, char* work) const;
+  /// The same over the thread pool, if divide() could; on the calling thread otherwise.
+  void move_in_parts(char* from, char* to, char* work) const;
   static std::size_t align(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
   memory::desc scratchpad;
   std::size_t scratchpad_bytes = 0;
+
+ private:
+  int parts_ = 1;
+  memory::desc part_plain_, part_wanted_;
+  std::size_t plain_step_ = 0, wanted_step_ = 0;  // bytes from one part to the next
+  dnnl::reorder part_reorder_;
 };
 
 /// A convolution of one slice.
