@@ -2,6 +2,8 @@
 #include "driver.h"
 
 #include "handles.h"
+#include "kernels/libraries/cublaslt.h"
+#include "kernels/libraries/cudnn.h"
 
 #include <exception>
 #include <string>
@@ -86,6 +88,12 @@ StreamRef CudaDriver::foreign_stream(std::uint64_t handle) {
   const StreamRef stream{handle};
   memory_.timeline().revive(stream);  // where a stream of ours had that handle and is gone, this is another one
   return stream;
+}
+
+bool CudaDriver::has_library(std::string_view name) {
+  const ContextGuard guard(context_);
+  if (name == "cublasLt") return cublaslt().usable;
+  return name == "cudnn" && cudnn_is_usable();
 }
 
 void CudaDriver::synchronize(StreamRef stream) {

@@ -10,14 +10,16 @@
 
 #include <tenon/device/device_driver.h>
 #include <tenon/device/foreign_streams.h>
+#include <tenon/device/vendor_libraries.h>
 
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 namespace tenon::cuda {
 
-class CudaDriver final : public DeviceDriver, public TakesForeignStreams {
+class CudaDriver final : public DeviceDriver, public TakesForeignStreams, public UsesVendorLibraries {
  public:
   CudaDriver(int device, std::size_t capacity_bytes, const Switches& switches);
   /// Waits for the device: work that is queued may use what goes away here.
@@ -54,6 +56,8 @@ class CudaDriver final : public DeviceDriver, public TakesForeignStreams {
 
   /// A StreamRef of this plugin is CUDA's handle, whoever made the stream.
   StreamRef foreign_stream(std::uint64_t handle) override;
+
+  bool has_library(std::string_view name) override;
 
   const Context& context() const { return context_; }
   const DeviceLimits& limits() const { return limits_; }

@@ -162,6 +162,52 @@ TEST_P(CudaGraph, OfAttentionWithDropoutDrawsNewOnesForwardAndBackward) {
   EXPECT_FALSE(equal(want[0], want[1]));
 }
 
+/// Attention of 16 bits, which runs on tensor cores, once with each of its kinds of kernels; each run of the graph
+/// reads what is in its operand by then.
+TEST_P(CudaGraph, OfAttentionInSixteenBitsEqualsTheSteps) {
+  for (const auto& [dtype, dropout, causal] :
+       {std::tuple{kFloat16, 0.0, true}, {kBFloat16, 0.0, false}, {kBFloat16, 0.25, true}}) {
+    SCOPED_TRACE(testing::Message() << name_of(dtype) << ", dropout " << dropout);
+    manual_seed(11);
+    std::vector<Tensor> operands;
+    for (int i = 0; i < 3; ++i) operands.push_back((rand({1, 2, 70, 64}) - 0.5).to(kCuda).to(dtype));
+    const Tensor q = operands[0].clone().set_requires_grad(true);
+    const auto load = [&](int i) {
+      const NoGradGuard guard;
+      Tensor(q).copy_(operands[static_cast<std::size_t>(i)]);
+    };
+    Tensor out;
+    const auto gradient = [&] {
+      q.mutable_grad() = Tensor();
+      out = scaled_dot_product_attention(q, q, q, std::nullopt, dropout, causal);
+      out.square().sum().backward();
+      return q.grad();
+    };
+    gradient();
+    manual_seed(3);
+    std::vector<Tensor> want_out, want;
+    for (int i = 0; i < 3; ++i) {
+      load(i);
+      want.push_back(gradient().to(kCPU));
+      want_out.push_back(out.detach().to(kCPU));
+    }
+    manual_seed(3);
+    CapturedGraph graph(kCuda);
+    graph.capture_begin();
+    const Tensor got = gradient();
+    graph.capture_end();
+    const std::int64_t before = memory_calls();
+    for (int i = 0; i < 3; ++i) {
+      load(i);
+      graph.replay();
+      EXPECT_TRUE(equal(got.to(kCPU), want[static_cast<std::size_t>(i)])) << "run " << i;
+      EXPECT_TRUE(equal(out.detach().to(kCPU), want_out[static_cast<std::size_t>(i)])) << "run " << i;
+    }
+    EXPECT_EQ(memory_calls(), before);
+    EXPECT_FALSE(equal(want[0], want[1]));
+  }
+}
+
 TEST_P(CudaGraph, AFirstStepThatMakesTheOptimisersStateCannotBeCaptured) {
   const Tensor p = ones({4}, kCuda).set_requires_grad(true);
   p.mutable_grad() = ones({4}, kCuda);

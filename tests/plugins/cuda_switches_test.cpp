@@ -3,11 +3,13 @@
 #include "plugins/reopened_cuda.h"
 #include "support/emulated_cuda/emulated_cuda.h"
 
+#include <tenon/device/vendor_libraries.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,11 @@ class CudaSwitches : public testing::Test {
     reopen_cuda(settings, [] { emulated_cuda::start({}); });
   }
   static Tensor on_device(double value, IntArrayRef sizes) { return full(sizes, value).to(Device("cuda:0")); }
+  static bool convolutions_use_cudnn() {
+    const std::int64_t before = emulated_cuda::calls("cudnnConvolutionForward");
+    convolved();
+    return emulated_cuda::calls("cudnnConvolutionForward") > before;
+  }
   static Tensor convolved() { return conv2d(on_device(1, {2, 3, 5, 5}), on_device(0.5, {4, 3, 3, 3})).to(kCPU); }
 };
 
@@ -36,6 +43,17 @@ TEST_F(CudaSwitches, AConvolutionIsMeasuredOnceForEachShape) {
   EXPECT_EQ(emulated_cuda::calls("cudnnFindConvolutionForwardAlgorithmEx"), 1);
   EXPECT_EQ(emulated_cuda::calls("cudnnConvolutionForward"), 2);
   EXPECT_TRUE(equal(first, second));
+}
+
+/// The stand-ins are there, unless the variable with which users name a folder of libraries is empty.
+TEST_F(CudaSwitches, LibrariesAreAvailableWhereTheyCanBeOpened) {
+  reopen({});
+  DeviceDriver& driver = device_state(Device("cuda:0")).driver();
+  const bool wanted = std::string(std::getenv("TENON_CUDA_LIBRARIES")) != "";
+  EXPECT_EQ(has_vendor_library(driver, "cublasLt"), wanted);
+  EXPECT_EQ(cuda::cudnn_is_available(), wanted && convolutions_use_cudnn());
+  EXPECT_FALSE(has_vendor_library(driver, "nothing"));
+  EXPECT_FALSE(has_vendor_library(device_state(Device(kCPU)).driver(), "cudnn"));
 }
 
 TEST_F(CudaSwitches, GradientsGiveTheSameBitsUnlessThatIsGivenUp) {

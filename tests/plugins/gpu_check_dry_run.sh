@@ -29,6 +29,34 @@ check() { # check PART: it is right, and the page names it and the machine
   grep -qE "^\\| $1[a-z, ]* \\| [0-9]+ \\| 0 \\| " "$work/emulated-gpu.md"
 }
 
+pages() { find "$TENON_SOURCE_DIR/bench/results/gpu" -printf '%p %t\n' | sort; }
+before=$(pages)
+
+refused() { # refused SENTENCE OPTION…: exit code 2 and that sentence, nothing run and no page
+  local code=0 said
+  said=$("$TENON_SOURCE_DIR/bench/gpu_check" --build "$work/tree" "${@:2}" 2>&1) || code=$?
+  echo "exit code $code: $said"
+  [[ $code == 2 ]]
+  grep -qF -- "$1" <<<"$said"
+}
+refused "no part has 'nothing' in its name; they are: memory, streams, events; kernels, conformance;" --only nothing
+refused "-5 is not a number of seconds above 0" --limit -5
+refused "is no folder" --results "$work/path/nvidia-smi"
+[[ ! -e $work/tree/gpu_check ]]
+
+# A part that fails says so, and the page of a few parts does not replace that of all.
+code=0
+TENON_PLUGIN_PATH=/nowhere "$TENON_SOURCE_DIR/bench/gpu_check" --build "$work/tree" --only memcheck >"$work/said" || code=$?
+cat "$work/said"
+if command -v compute-sanitizer >/dev/null || [[ -x /usr/local/cuda/bin/compute-sanitizer ]]; then
+  [[ $code == 1 ]]
+  grep -qE '^memcheck: .*failed' "$work/said"
+else
+  grep -qE '^memcheck: not run: compute-sanitizer is not there' "$work/said"
+fi
+[[ -e $work/tree/gpu_check/emulated-gpu.md ]]
+[[ $(pages) == "$before" ]]
+
 check memory,
 grep -qE '^memory, streams, events: [0-9]+ passed' "$work/said"
 check ulps

@@ -141,6 +141,11 @@ TEST_F(PluginLoader, AnUnknownAllocatorNamesTheNearest) {
               AllOf(HasSubstr("known: "), HasSubstr("beside libtenon")));
 }
 
+TEST_F(PluginLoader, APluginThatSuppliesAnotherKindIsNotSaidToBeMissing) {
+  EXPECT_THAT(message_of<ConfigError>([] { find_allocator("simulated"); }),
+              AllOf(HasSubstr("simulated.so supplies no allocator of that name"), Not(HasSubstr("No simulated.so"))));
+}
+
 TEST_F(PluginLoader, AnUnknownDeviceKindNamesTheNearest) {
   EXPECT_THAT(message_of<ConfigError>([] { find_backend("simulatd"); }), HasSubstr("did you mean \"simulated\"?"));
 }

@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/device/memory_api.h>
 #include <tenon/device/memory_summary.h>
+#include <tenon/memory/history/history.h>
 
 #include <fmt/format.h>
 

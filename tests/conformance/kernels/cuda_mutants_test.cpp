@@ -40,6 +40,17 @@ void softmax(Bench& bench) {
   const DimAttributes along{.dim = 1};
   bench.run("softmax", {Tensor(Dtype::kFloat32, {2, 1100})}, {numbers({2, 1100})}, &along);
 }
+Tensor numbers_of_16_bits(Sizes sizes) {
+  Random random(5);
+  return random_tensor(Dtype::kBFloat16, sizes, Layout::kContiguous, random);
+}
+void softmax_in_16_bits(Bench& bench) {
+  const DimAttributes along{.dim = 1};
+  bench.run("softmax", {Tensor(Dtype::kBFloat16, {2, 1100})}, {numbers_of_16_bits({2, 1100})}, &along);
+}
+void sum_columns_in_16_bits(Bench& bench) {
+  bench.run("sum", {Tensor(Dtype::kBFloat16, {1, 72})}, {numbers_of_16_bits({64, 72})});
+}
 void sum_columns(Bench& bench) { bench.run("sum", {Tensor(Dtype::kFloat32, {1, 40})}, {numbers({64, 40})}); }
 
 void attend(Bench& bench) {
@@ -49,10 +60,9 @@ void attend(Bench& bench) {
             &plain);
 }
 void attend_in_16_bits(Bench& bench) {
-  Random random(5);
   const AttentionAttributes plain;
   const Sizes sizes{1, 1, 130, 64};
-  const Tensor q = random_tensor(Dtype::kBFloat16, sizes, Layout::kContiguous, random);
+  const Tensor q = numbers_of_16_bits(sizes);
   bench.run("attention", {Tensor(Dtype::kBFloat16, sizes), Tensor(Dtype::kFloat32, {1, 1, 130})}, {q, q, q, Tensor()},
             &plain);
 }
@@ -126,10 +136,18 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"AnElementTooMany", {"3NegEf", ", -1;", ", 0;"}, negate, "uses 4 bytes at .*, where nothing is"},
         Mutant{"LineWithoutABarrier", {"softmax_kernelIfLb0", "bar.sync", "", 2}, softmax, kSharedRace},
         Mutant{"HalfAWarpsMask",
-               {"softmax_kernelIfLb0", ", -1;", ", 65535;", 6},
+               {"softmax_kernelIfLb0", ", -1;", ", 65535;", 7},
                softmax,
                "from lane 16, which its mask does not name"},
         Mutant{"SumWithoutABarrier", {"3SumIfEEEEvT_T0_", "bar.sync", ""}, sum_columns, kSharedRace},
+        Mutant{"PacketsOfALineFromSharedMemory",
+               {"14softmax_kernelINS0_4BF16ELb0", "ld.v4.u32", "ld.shared.v4.u32"},
+               softmax_in_16_bits,
+               "ld.shared.v4.u32 uses 16 bytes at .* of shared memory"},
+        Mutant{"ColumnsWithoutABarrier",
+               {"packed_columns_kernelINS0_4BF16", "bar.sync", ""},
+               sum_columns_in_16_bits,
+               kSharedRace},
         Mutant{"ScanWithoutABarrier", {"scan_kernelIf", "bar.sync", "", 2}, running_sum, kSharedRace},
         Mutant{"SortWithoutABarrier", {"block_sort_kernel", "bar.sync", ""}, sort, kSharedRace},
         Mutant{"SelectionWithoutABarrier", {"select_kernel", "bar.sync", "", 2}, best_five, kSharedRace},

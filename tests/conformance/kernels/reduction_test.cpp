@@ -88,6 +88,30 @@ double sum_of(const std::vector<double>& v) {
   return sum;
 }
 
+// Down the columns of matrices, as the gradient of a bias: rows that begin at multiples of 16 bytes and others, more
+// and fewer columns than a block takes, rows in one part and in several.
+TEST(Reduction, SumsOfColumnsInSixteenBits) {
+  for_each_bench([](Bench& bench) {
+    for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16}) {
+      for (const Sizes& in :
+           {Sizes{1100, 72}, Sizes{5, 264}, Sizes{70, 520}, Sizes{40, 68}, Sizes{40, 67}, Sizes{1, 64}}) {
+        for (const Layout layout : {Layout::kContiguous, Layout::kStrided}) {
+          Random random(67);
+          const Tensor x = random_tensor(dtype, in, layout, random, 0.5, 1.5);
+          Tensor y(dtype, {1, in[1]});
+          bench.run("sum", {y}, {x});
+          for (i64 column = 0; column < in[1]; ++column) {
+            double want = 0;
+            for (i64 row = 0; row < in[0]; ++row) want += x.real(row * in[1] + column);
+            ASSERT_LE(std::fabs(y.real(column) - want), epsilon_of(dtype) * want)
+                << name_of(dtype) << " " << name_of(layout) << " " << to_string(in) << " column " << column;
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(Reduction, SumAndMean) {
   for_each_bench([](Bench& bench) {
     check_reduction(bench, "sum", kFloats, sum_of, 4);

@@ -243,9 +243,12 @@ std::string unknown(std::string_view kind, std::string_view name, const Map& map
   const std::vector<std::string> names = keys_of(map);
   const std::string near = nearest_name(name, names);
   if (!near.empty()) return fmt::format("unknown {} \"{}\"; did you mean \"{}\"?", kind, name, near);
-  return fmt::format("unknown {} \"{}\"; known: {}. No {}.so in:{}", kind, name,
-                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), name,
-                     describe_plugin_search());
+  const std::string known = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  if (has_plugin_file(name)) {
+    return fmt::format("unknown {} \"{}\"; known: {}. The plugin {} supplies no {} of that name", kind, name, known,
+                       find_plugin(name).string(), kind);
+  }
+  return fmt::format("unknown {} \"{}\"; known: {}. No {}.so in:{}", kind, name, known, name, describe_plugin_search());
 }
 
 /// Brings `name` into `map`: from NAME.so, else from any plugin of the search folders that supplies it.

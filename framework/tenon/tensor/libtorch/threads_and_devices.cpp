@@ -1,6 +1,7 @@
 // Threads and devices of the process.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/vendor_libraries.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/libtorch/threads_and_devices.h>
 
@@ -50,6 +51,9 @@ bool is_available() {
   } catch (const Error&) {
     return false;
   }
+}
+bool cudnn_is_available() {
+  return is_available() && has_vendor_library(device_state(Device(kCUDA, 0)).driver(), "cudnn");
 }
 void manual_seed(std::uint64_t seed) { default_generator(Device(kCUDA)).set_current_seed(seed); }
 void manual_seed_all(std::uint64_t seed) { manual_seed(seed); }

@@ -25,8 +25,8 @@ namespace cuda {
 TENON_API bool is_available();
 /// The number of CUDA devices, each of which it opens; 0 where the plugin or the driver is missing.
 TENON_API std::size_t device_count();
-/// False: kernels of cuDNN are not used.
-inline bool cudnn_is_available() { return false; }
+/// Whether a CUDA device is there, and cuDNN, which convolutions then use. Opens both.
+TENON_API bool cudnn_is_available();
 /// Seeds the one default generator that all CUDA devices draw from.
 TENON_API void manual_seed(std::uint64_t seed);
 /// The same as manual_seed().

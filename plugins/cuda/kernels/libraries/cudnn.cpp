@@ -57,6 +57,7 @@ void Cudnn::check(cudnnStatus_t status, std::string_view what, const std::source
   if (status != CUDNN_STATUS_SUCCESS) fail(what, "cuDNN", error_string(status), where);
 }
 
+bool cudnn_is_usable() { return cudnn().usable; }
 cudnnContext* create_cudnn() {
   cudnnHandle_t handle = nullptr;
   cudnn().check(cudnn().create(&handle), "cudnnCreate");
@@ -66,6 +67,7 @@ void destroy_cudnn(cudnnContext* handle) noexcept { cudnn().destroy(handle); }
 
 #else
 
+bool cudnn_is_usable() { return false; }
 cudnnContext* create_cudnn() { throw Error("cuda: this build has no cuDNN"); }
 void destroy_cudnn(cudnnContext*) noexcept {}
 

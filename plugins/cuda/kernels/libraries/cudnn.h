@@ -16,6 +16,8 @@ struct cudnnContext;
 
 namespace tenon::cuda {
 
+/// Whether it can be opened and has all that is called; false in a build without cudnn.h.
+bool cudnn_is_usable();
 cudnnContext* create_cudnn();
 void destroy_cudnn(cudnnContext* handle) noexcept;
 

@@ -6,6 +6,7 @@
 
 #include "kernels/nn/channels.cuh"
 #include "kernels/reduce/moments.cuh"
+#include "kernels/reduce/packed_lines.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -35,18 +36,30 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
   const Team team(lanes);
   const i64 length = team.line < r.rows ? r.n : 0;
   const T* const in = x + team.line * r.n;
+  T* const out = y + team.line * r.n;
+  const bool packed = lie_alike(in, out);
   const i64 channel = r.first_channel(team.line);
   Moments<A> all;
-  for (i64 i = team.lane; i < length; i += lanes) all.add(load_as<T>(in[i]));
+  along<T>(team, in, length, packed, [&](i64 i, auto count) {
+    A values[count];
+    read<T>(in + i, values);
+#pragma unroll
+    for (int n = 0; n < count; ++n) all.add(values[n]);
+  });
   all = team_reduce(team, all, shared, [](const auto& a, const auto& b) { return Moments<A>::merged(a, b); });
   const A scale = rsqrt(all.squares / static_cast<A>(r.n) + static_cast<A>(eps));
-  for (i64 i = team.lane; i < length; i += lanes) {
-    const i64 c = channel + r.channel_in_group(i);
-    A value = (load_as<T>(in[i]) - all.mean) * scale;
-    if (weight) value *= load_as<T>(weight[c]);
-    if (bias) value += load_as<T>(bias[c]);
-    y[team.line * r.n + i] = store_as<T>(value);
-  }
+  along<T>(team, in, length, packed, [&](i64 i, auto count) {
+    A values[count];
+    read<T>(in + i, values);
+#pragma unroll
+    for (int n = 0; n < count; ++n) {
+      const i64 c = channel + r.channel_in_group(i + n);
+      values[n] = (values[n] - all.mean) * scale;
+      if (weight) values[n] *= load_as<T>(weight[c]);
+      if (bias) values[n] += load_as<T>(bias[c]);
+    }
+    write<T>(out + i, values);
+  });
   if (team.lane == 0 && length > 0) {
     mean.set(team.line, all.mean);
     rstd.set(team.line, scale);
@@ -63,22 +76,36 @@ __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int la
   const i64 first = team.line * r.n;
   const A center = length > 0 ? mean.get<A>(team.line) : A(0), scale = length > 0 ? rstd.get<A>(team.line) : A(0);
   const i64 channel = r.first_channel(team.line);
-  const auto gradient = [&](i64 i) -> Gradients<A> {
-    A g = load_as<T>(dy[first + i]);
-    if (weight) g *= load_as<T>(weight[channel + r.channel_in_group(i)]);
-    return {g * ((load_as<T>(x[first + i]) - center) * scale), g};
+  const bool packed = lie_alike(dx, dy) && lie_alike(dx, x);
+  // g, and xhat.
+  const auto read_gradients = [&](i64 i, auto& g, auto& hat) {
+    read<T>(dy + first + i, g);
+    read<T>(x + first + i, hat);
+#pragma unroll
+    for (int n = 0; n < static_cast<int>(sizeof g / sizeof *g); ++n) {
+      if (weight) g[n] *= load_as<T>(weight[channel + r.channel_in_group(i + n)]);
+      hat[n] = (hat[n] - center) * scale;
+    }
   };
   const auto sum = [](const Gradients<A>& a, const Gradients<A>& b) -> Gradients<A> {
     return {a.dot + b.dot, a.total + b.total};
   };
   Gradients<A> all{0, 0};
-  for (i64 i = team.lane; i < length; i += lanes) all = sum(all, gradient(i));
+  along<T>(team, dx + first, length, packed, [&](i64 i, auto count) {
+    A g[count], hat[count];
+    read_gradients(i, g, hat);
+#pragma unroll
+    for (int n = 0; n < count; ++n) all = sum(all, {g[n] * hat[n], g[n]});
+  });
   all = team_reduce(team, all, shared, sum);
   const A dot = all.dot / static_cast<A>(r.n), total = all.total / static_cast<A>(r.n);
-  for (i64 i = team.lane; i < length; i += lanes) {
-    const A hat = (load_as<T>(x[first + i]) - center) * scale;
-    dx[first + i] = store_as<T>(scale * (gradient(i).total - total - hat * dot));
-  }
+  along<T>(team, dx + first, length, packed, [&](i64 i, auto count) {
+    A g[count], hat[count];
+    read_gradients(i, g, hat);
+#pragma unroll
+    for (int n = 0; n < count; ++n) g[n] = scale * (g[n] - total - hat[n] * dot);
+    write<T>(dx + first + i, g);
+  });
 }
 
 Rows layer_rows(const TensorView& x, const void* attributes) {

@@ -1,7 +1,7 @@
 // sum, mean, prod, amax, amin, any, all, norm, count_nonzero_all.
 #include <tenon/kernel/attributes/reduction.h>
 
-#include "kernels/reduce/reduce.cuh"
+#include "kernels/reduce/packed_columns.cuh"
 
 #include <cmath>
 #include <limits>
@@ -94,7 +94,12 @@ struct PowerNorm {
 template <class T, class Fold>
 void reduce(KernelContext& context, const TensorView& y, const TensorView& x, const Fold& fold) {
   using Number = std::conditional_t<std::is_same_v<typename Fold::Acc, double>, double, Compute<T>>;
-  run_reduction(context, plan_reduction(x, y, y), Elements<T, Number>{x.as<const char>()}, fold);
+  const Reduction r = plan_reduction(x, y, y);
+  if constexpr (sizeof(T) == 2 && std::is_same_v<Fold, Sum<float>>) {
+    if (r.kept.total > 0 && r.reduced.total > 0 && is_of_packed_columns<T>(r))
+      return run_packed_columns<T>(context, r, fold);
+  }
+  run_reduction(context, r, Elements<T, Number>{x.as<const char>()}, fold);
 }
 
 /// Of float32 to float64: all of it in float64.

@@ -3,6 +3,7 @@
 #include <tenon/kernel/attributes/reduction.h>
 
 #include "kernels/reduce/lines.cuh"
+#include "kernels/reduce/packed_lines.cuh"
 #include "kernels/reduce/team.cuh"
 
 namespace tenon::cuda {
@@ -31,6 +32,13 @@ struct Exponentials {
   __device__ A total() const { return sum + (most - most); }
 };
 
+template <class T, int kOperands>
+__device__ bool are_dense(const Lines<kOperands>& lines) {
+  bool dense = true;
+  for (int k = 0; k < kOperands; ++k) dense = dense && lines.strides[k] == static_cast<i64>(sizeof(T));
+  return dense;
+}
+
 /// y, x.
 template <class T, bool logarithm>
 __global__ void __launch_bounds__(kThreads) softmax_kernel(Lines<2> lines, int lanes) {
@@ -41,15 +49,27 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(Lines<2> lines, int l
   char* line[2];
   if (active) lines.locate(team.line, line);
   const i64 length = active ? lines.length : 0;
-  const auto x = [&](i64 i) { return load_as<T>(*element<const T>(line[1], i * lines.strides[1])); };
+  const bool packed = active && are_dense<T>(lines) && lie_alike(line[0], line[1]);
+  const auto read_x = [&](i64 i, auto& x) { read<T>(element<const T>(line[1], i * lines.strides[1]), x); };
   Exponentials<A> all;
-  for (i64 i = team.lane; i < length; i += lanes) all.add(x(i), 1);
+  along<T>(team, reinterpret_cast<const T*>(line[1]), length, packed, [&](i64 i, auto count) {
+    A x[count];
+    read_x(i, x);
+#pragma unroll
+    for (int n = 0; n < count; ++n) all.add(x[n], 1);
+  });
   all = team_reduce(team, all, shared, [](const auto& a, const auto& b) { return Exponentials<A>::merged(a, b); });
   const A total = logarithm ? log(all.total()) : 1 / all.total();
-  for (i64 i = team.lane; i < length; i += lanes) {
-    const A gap = x(i) - all.most;
-    *element<T>(line[0], i * lines.strides[0]) = store_as<T>(logarithm ? gap - total : exp(gap) * total);
-  }
+  along<T>(team, reinterpret_cast<const T*>(line[1]), length, packed, [&](i64 i, auto count) {
+    A x[count];
+    read_x(i, x);
+#pragma unroll
+    for (int n = 0; n < count; ++n) {
+      const A gap = x[n] - all.most;
+      x[n] = logarithm ? gap - total : exp(gap) * total;
+    }
+    write<T>(element<T>(line[0], i * lines.strides[0]), x);
+  });
 }
 
 /// dx, dy, y.   softmax: dx = y (dy - sum dy y)   log_softmax: dx = dy - exp(y) sum dy
@@ -62,14 +82,27 @@ __global__ void __launch_bounds__(kThreads) softmax_backward_kernel(Lines<3> lin
   char* line[3];
   if (active) lines.locate(team.line, line);
   const i64 length = active ? lines.length : 0;
-  const auto at = [&](int k, i64 i) { return load_as<T>(*element<const T>(line[k], i * lines.strides[k])); };
+  const bool packed = active && are_dense<T>(lines) && lie_alike(line[0], line[1]) && lie_alike(line[0], line[2]);
+  const auto read_of = [&](int k, i64 i, auto& numbers) {
+    read<T>(element<const T>(line[k], i * lines.strides[k]), numbers);
+  };
   A sum = 0;
-  for (i64 i = team.lane; i < length; i += lanes) sum += logarithm ? at(1, i) : at(1, i) * at(2, i);
+  along<T>(team, reinterpret_cast<const T*>(line[0]), length, packed, [&](i64 i, auto count) {
+    A dy[count], y[count];
+    read_of(1, i, dy);
+    if (!logarithm) read_of(2, i, y);
+#pragma unroll
+    for (int n = 0; n < count; ++n) sum += logarithm ? dy[n] : dy[n] * y[n];
+  });
   sum = team_reduce(team, sum, shared, [](A a, A b) { return a + b; });
-  for (i64 i = team.lane; i < length; i += lanes) {
-    const A dy = at(1, i), y = at(2, i);
-    *element<T>(line[0], i * lines.strides[0]) = store_as<T>(logarithm ? dy - exp(y) * sum : y * (dy - sum));
-  }
+  along<T>(team, reinterpret_cast<const T*>(line[0]), length, packed, [&](i64 i, auto count) {
+    A dy[count], y[count];
+    read_of(1, i, dy);
+    read_of(2, i, y);
+#pragma unroll
+    for (int n = 0; n < count; ++n) dy[n] = logarithm ? dy[n] - exp(y[n]) * sum : y[n] * (dy[n] - sum);
+    write<T>(element<T>(line[0], i * lines.strides[0]), dy);
+  });
 }
 
 template <int kOperands, class Kernels>
