@@ -155,6 +155,21 @@ TEST_F(MortiseSteps, FromTheThirdOnNothingIsMapped) {
   for (const Block& block : kept) stack->deallocate(block);
 }
 
+/// Two neighbours that were freed are one hole for what comes next, and a longer one stays for what needs it.
+TEST_F(MortiseSteps, ALongFreedBlockIsMergedBeforeAnotherSizeIsLookedFor) {
+  const auto stack = stack_of("mortise:slack_fraction=0,growth_fraction=0,rhythm=false");
+  const Block longest = stack->allocate({.bytes = 250 * MiB}), between = stack->allocate({.bytes = 2 * MiB});
+  const Block left = stack->allocate({.bytes = 100 * MiB}), right = stack->allocate({.bytes = 100 * MiB});
+  const Block behind = stack->allocate({.bytes = 2 * MiB});
+  for (const Block& block : {longest, left, right}) stack->deallocate(block);
+  const std::int64_t maps = stack->stats().device_maps;
+  const Block middle = stack->allocate({.bytes = 120 * MiB});
+  const Block again = stack->allocate({.bytes = 250 * MiB});
+  EXPECT_EQ(again.data, longest.data);
+  EXPECT_EQ(stack->stats().device_maps, maps) << "nothing had to be put together";
+  for (const Block& block : {middle, again, between, behind}) stack->deallocate(block);
+}
+
 /// What stays of a step are blocks of a third of a page between long ones that go.
 TEST_F(MortiseSteps, ShortBlocksThatStayDoNotKeepLongHolesApart) {
   const auto stack = stack_of("mortise");
