@@ -36,7 +36,11 @@ class CudaAllocators : public EmulatedCuda, public testing::WithParamInterface<c
     expected_.push_back(held.value);
   }
 
-  void run(std::uint64_t seed, Order order) {
+  /// What a program may get wrong about a block that it uses on another stream.
+  enum class Mistake { kNone, kEventForgotten, kUseNotTold };
+
+  /// Allocates, uses and frees at random; a byte that is read and is not what its block was filled with is a failure.
+  void run(std::uint64_t seed, Order order, Mistake mistake = Mistake::kNone) {
     restart({.devices = 1, .capacity_bytes = 256 * MiB, .order = order, .seed = seed});
     streams_ = {StreamRef{}, device(0).create_stream(0), device(0).create_stream(0)};
     constexpr std::size_t kSteps = 150;
@@ -55,9 +59,9 @@ class CudaAllocators : public EmulatedCuda, public testing::WithParamInterface<c
           const std::size_t other = below(streams_.size());
           const EventRef event = device(0).create_event(false);
           device(0).record(event, streams_[one->stream]);
-          device(0).wait(streams_[other], event);
+          if (mistake != Mistake::kEventForgotten) device(0).wait(streams_[other], event);
           device(0).fill(one->block.data, 0xee, 64, streams_[other]);
-          stack->record_use(one->block, streams_[other]);
+          if (mistake != Mistake::kUseNotTold) stack->record_use(one->block, streams_[other]);
           device(0).destroy_event(event);
         }
         stack->deallocate(one->block);
@@ -89,6 +93,18 @@ class CudaAllocators : public EmulatedCuda, public testing::WithParamInterface<c
   unsigned char* seen_ = nullptr;
   std::vector<unsigned char> expected_;
 };
+
+TEST_P(CudaAllocators, AnEventThatTheProgramForgetsIsFound) {
+  for (const Order order : {Order::kEager, Order::kLastMoment})
+    EXPECT_DEATH(run(1, order, Mistake::kEventForgotten), "nothing orders the two");
+}
+
+TEST_P(CudaAllocators, ABlockThatIsUsedAgainTooEarlyIsFound) {
+  if (std::string(GetParam()) == "direct")
+    return run(1, Order::kEager, Mistake::kUseNotTold);  // it waits for the device
+  for (const Order order : {Order::kEager, Order::kLastMoment})
+    EXPECT_DEATH(run(1, order, Mistake::kUseNotTold), "nothing orders the two|has not used yet|nothing is at");
+}
 
 TEST_P(CudaAllocators, KeepTheOrderOfStreams) {
   run(1, Order::kEager);

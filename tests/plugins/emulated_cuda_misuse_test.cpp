@@ -69,6 +69,38 @@ TEST_F(EmulatedMisuse, BeyondTheEnd) {
   EXPECT_DEATH(cudaMemsetAsync(address_ + 1000, 0, 25, stream_), "cudaMemsetAsync uses 25 bytes .* 1 of them beyond");
 }
 
+TEST_F(EmulatedMisuse, TheSameBytesOnTwoStreamsThatNothingOrders) {
+  for (const Order order : {Order::kEager, Order::kLastMoment}) {
+    cudaDeviceSynchronize();
+    cudaFree(address_);
+    start({.order = order});
+    void* allocated = nullptr;
+    cudaMalloc(&allocated, 1024);
+    address_ = static_cast<unsigned char*>(allocated);
+    cudaStream_t other = nullptr;
+    cudaEvent_t event = nullptr;
+    cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    cudaMemsetAsync(address_ + 512, 0, 8, other);
+    cudaMemsetAsync(address_, 0, 64, stream_);
+    EXPECT_DEATH(cudaMemsetAsync(address_ + 63, 0, 2, other),
+                 "cudaMemsetAsync writes 2 bytes at .*, which cudaMemsetAsync on another stream writes, and nothing "
+                 "orders the two");
+    EXPECT_DEATH(cudaMemcpyAsync(address_ + 256, address_, 4, cudaMemcpyDeviceToDevice, other), "reads 4 bytes");
+    cudaMemsetAsync(address_ + 64, 0, 64, other);  // beside it
+    cudaEventRecord(event, stream_);
+    cudaStreamWaitEvent(other, event, 0);
+    cudaMemcpyAsync(address_ + 256, address_, 4, cudaMemcpyDeviceToDevice, other);
+    EXPECT_DEATH(cudaMemsetAsync(address_, 0, 64, stream_), "writes 64 bytes .* on another stream reads");
+    cudaStreamSynchronize(other);
+    cudaMemsetAsync(address_, 0, 64, stream_);
+    while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+    }
+    cudaMemsetAsync(address_, 1, 64, other);
+  }
+}
+
 TEST_F(EmulatedMisuse, ACopyOntoAPartOfItself) {
   cudaMemcpyAsync(address_ + 64, address_, 64, cudaMemcpyDeviceToDevice, stream_);
   EXPECT_DEATH(cudaMemcpyAsync(address_ + 63, address_, 64, cudaMemcpyDeviceToDevice, stream_), "the two overlap");

@@ -83,7 +83,7 @@ TEST_F(EmulatedMachine, AnEventThatIsAskedForComesNearer) {
 TEST_F(EmulatedMachine, SeedsGiveDifferentOrdersOfStreamsThatDoNotWait) {
   std::vector<unsigned char> last;
   for (std::uint64_t seed = 1; seed <= 32; ++seed) {
-    start({.order = Order::kSeeded, .seed = seed});
+    start({.order = Order::kSeeded, .seed = seed, .finds_unordered_use = false});
     unsigned char* address = new_memory(64);
     cudaStream_t one = new_stream();
     cudaStream_t two = new_stream();

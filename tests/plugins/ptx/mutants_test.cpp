@@ -106,6 +106,27 @@ TEST_F(PtxLaunches, OfAnotherDevicesMemoryNeedAccess) {
   cudaSetDevice(0);
 }
 
+TEST_F(PtxLaunches, OnTwoStreamsNeedAnEventBetweenThem) {
+  cudaStream_t first = nullptr, second = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  void* memory = nullptr;
+  cudaMalloc(&memory, 128);
+  cudaMemsetAsync(memory, 0, 128, nullptr);
+  cudaDeviceSynchronize();
+  auto* numbers = static_cast<float*>(memory);
+  axpy(numbers, numbers + 16, 1, 16, first);
+  EXPECT_DEATH(axpy(numbers + 12, numbers + 16, 1, 4, second),
+               "kernel .*axpy.* writes 16 bytes at .*, which kernel .*axpy.* on another stream writes");
+  EXPECT_DEATH(cudaMemsetAsync(numbers + 31, 0, 4, second), "which kernel .*axpy.* on another stream reads");
+  cudaEventRecord(event, first);
+  cudaStreamWaitEvent(second, event, 0);
+  axpy(numbers + 12, numbers + 16, 1, 4, second);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
 TEST_F(PtxLaunches, AreCapturedAndRunWithEachLaunchOfTheGraph) {
   cudaStream_t stream = nullptr;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);

@@ -203,6 +203,7 @@ CUresult unmap(CUdeviceptr address, std::size_t bytes) {
   machine.expect_unused("cuMemUnmap", address, bytes);
   Handle& handle = *machine.mapping_handles.at(address);
   machine.mapping_handles.erase(address);
+  machine.queue.order.forget(address, bytes);
   machine.space.remove(address);
   --handle.mappings;
   give_back_if_unused(machine, handle);

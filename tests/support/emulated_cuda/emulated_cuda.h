@@ -42,6 +42,7 @@ struct Settings {
   bool memory_pools = true;  ///< stream-ordered memory
   Order order = Order::kEager;
   std::uint64_t seed = 0;
+  bool finds_unordered_use = true;  ///< of the same bytes by two streams, which ends the program
   std::vector<Fault> faults;
 };
 

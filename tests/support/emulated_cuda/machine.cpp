@@ -31,7 +31,7 @@ Machine::Machine(const Settings& settings)
       settings(settings),
       used(static_cast<std::size_t>(settings.devices)),
       default_pools(static_cast<std::size_t>(settings.devices)),
-      queue(g_mutex, settings.order, settings.seed) {
+      queue(g_mutex, settings) {
   // Each launch keeps a log of its accesses and drops it: the memory for that stays with the process.
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -69,6 +69,7 @@ void Machine::give_back(Address address) {
   } else {
     used[static_cast<std::size_t>(extent.owner)] -= extent.bytes;
   }
+  queue.order.forget(address, extent.bytes);
   space.remove(address);
 }
 

@@ -181,6 +181,7 @@ cudaError_t cudaDeviceSynchronize() {
     if (work->device == context.device) all.push_back(work);
   }
   machine.queue.complete(all);
+  machine.queue.order.host_waited_for_device(context.device);
   machine.settle_pools(context.device);
   return call.result(context.lost ? cudaErrorIllegalAddress : cudaSuccess);
 }

@@ -133,6 +133,7 @@ cudaError_t cudaFreeHost(void* pointer) {
     misuse("cudaFreeHost was given memory that cudaHostAlloc did not return or that was freed");
   }
   call.machine().expect_unused(call.name(), address_of(pointer), found->second.second);
+  call.machine().queue.order.forget(address_of(pointer), found->second.second);
   ::munmap(pointer, found->second.second);
   pinned.erase(found);
   return cudaSuccess;
@@ -152,7 +153,8 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, std::size_t bytes, cudaStr
     }
   };
   fill(false);  // what is wrong by now is said by now
-  return call.result(call.queue(stream, {.run = [fill] { fill(true); }, .touches = {{address, bytes}}}));
+  return call.result(
+      call.queue(stream, {.run = [fill] { fill(true); }, .touches = {{address, bytes, Work::Use::kWrites}}}));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
@@ -187,8 +189,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                   copy_bytes(target.segments(machine, bytes, "cudaMemcpyAsync"),
                              source.segments(machine, bytes, "cudaMemcpyAsync"));
                 },
-            .touches = {{address_of(to), bytes}}};
-  if (staged == nullptr) work.touches.push_back({address_of(from), bytes});
+            .touches = {{address_of(to), bytes, Work::Use::kWrites}}};
+  if (staged == nullptr) work.touches.push_back({address_of(from), bytes, Work::Use::kReads});
   const cudaError_t status = call.queue(stream, std::move(work));
   if (status != cudaSuccess) return call.result(status);
   if (!to_device && stream.capture == nullptr && !machine.is_pinned(to, bytes)) {

@@ -195,8 +195,10 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t handle) {
   Extent& extent = allocated(call, pointer);
   if (extent.is_freed) misuse("cudaFreeAsync was given memory that is freed already");
   extent.is_freed = true;
-  const cudaError_t status = call.queue(
-      stream, {.run = [&machine, address = extent.address] { machine.give_back(address); }, .frees = extent.pool});
+  const cudaError_t status =
+      call.queue(stream, {.run = [&machine, address = extent.address] { machine.give_back(address); },
+                          .touches = {{extent.address, extent.bytes, Work::Use::kWrites}},
+                          .frees = extent.pool});
   return call.result(status);
 }
 

@@ -87,7 +87,10 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   Stream& stream = call.stream(handle);
   if (captured(stream)) return call.result(cudaErrorStreamCaptureUnsupported);
   if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
-  if (stream.last == nullptr || stream.last->done) return cudaSuccess;
+  if (stream.last == nullptr || stream.last->done) {
+    call.machine().queue.host_has_seen(stream.last);
+    return cudaSuccess;
+  }
   call.machine().queue.nudge(stream.last);
   return call.result(cudaErrorNotReady);
 }
@@ -160,7 +163,10 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   const Event& event = call.event(handle);
   if (event.capture != nullptr) return call.result(cudaErrorCapturedEvent);
   if (call.forbidden_by_capture()) return call.result(cudaErrorStreamCaptureUnsupported);
-  if (event.work == nullptr || event.work->done) return cudaSuccess;
+  if (event.work == nullptr || event.work->done) {
+    call.machine().queue.host_has_seen(event.work);
+    return cudaSuccess;
+  }
   const WorkRef work = event.work;
   call.machine().queue.nudge(work);
   return call.result(cudaErrorNotReady);

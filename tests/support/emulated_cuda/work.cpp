@@ -18,8 +18,8 @@ thread_local bool g_in_work = false;
 bool in_host_function() { return g_in_host_function; }
 bool in_work() { return g_in_work; }
 
-WorkQueue::WorkQueue(std::mutex& mutex, Order order, std::uint64_t seed)
-    : mutex_(mutex), order_(order), random_(seed) {}
+WorkQueue::WorkQueue(std::mutex& mutex, const Settings& settings)
+    : order(settings.finds_unordered_use), mutex_(mutex), order_(settings.order), random_(settings.seed) {}
 
 WorkQueue::~WorkQueue() {
   {
@@ -49,6 +49,7 @@ void WorkQueue::start(const WorkRef& work) {
   work->running = true;
   if (!work->host) {
     g_in_work = true;
+    running_ = work->moment;
     work->run();
     g_in_work = false;
     finish(work);
@@ -110,7 +111,24 @@ bool WorkQueue::run_one() {
   return true;
 }
 
+void WorkQueue::use_by_running(const std::string& what, Address address, std::size_t bytes, bool writes) {
+  order.use(running_, what, address, bytes, writes);
+}
+
+void WorkQueue::host_has_seen(const WorkRef& work) {
+  if (work != nullptr) order.host_waited_for(work->moment);
+}
+
 void WorkQueue::add(const WorkRef& work) {
+  std::vector<MomentRef> after;
+  for (const WorkRef& one : work->after) {
+    if (one != nullptr) after.push_back(one->moment);
+  }
+  work->moment = order.next(work->device, after);
+  for (const Work::Range& range : work->touches) {
+    if (range.use != Work::Use::kSomehow)
+      order.use(work->moment, work->what, range.address, range.bytes, range.use == Work::Use::kWrites);
+  }
   std::erase_if(work->after, [](const WorkRef& one) { return one == nullptr || one->done; });
   queued_.push_back(work);
   if (order_ == Order::kEager) {
@@ -133,6 +151,7 @@ void WorkQueue::complete(const std::vector<WorkRef>& targets) {
       changed_.wait(lock);
       lock.release();
     }
+    host_has_seen(target);
   }
 }
 

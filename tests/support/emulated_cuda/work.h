@@ -7,6 +7,7 @@
 
 #include "support/emulated_cuda/address_space.h"
 #include "support/emulated_cuda/emulated_cuda.h"
+#include "support/emulated_cuda/stream_order.h"
 
 #include <condition_variable>
 #include <deque>
@@ -22,9 +23,11 @@
 namespace tenon::emulated_cuda {
 
 struct Work {
+  enum class Use { kSomehow, kReads, kWrites };
   struct Range {
     Address address;
     std::size_t bytes;
+    Use use = Use::kSomehow;
   };
 
   std::string what;  ///< the call that queued it
@@ -34,6 +37,7 @@ struct Work {
   std::vector<Range> touches;
   const Pool* frees = nullptr;  ///< the pool to which it gives memory back
   std::vector<std::shared_ptr<Work>> after;
+  MomentRef moment;
   bool running = false;
   bool done = false;
   double finished_ms = 0;  ///< of the machine's clock, which ticks once for each piece
@@ -43,12 +47,17 @@ using WorkRef = std::shared_ptr<Work>;
 /// All that is queued on a machine. Its callers hold the machine's mutex.
 class WorkQueue {
  public:
-  WorkQueue(std::mutex& mutex, Order order, std::uint64_t seed);
+  WorkQueue(std::mutex& mutex, const Settings& settings);
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void add(const WorkRef& work);
+  /// The piece that runs uses these bytes; only a kernel finds out while it runs.
+  void use_by_running(const std::string& what, Address address, std::size_t bytes, bool writes);
+  /// The host has seen that a piece is done.
+  void host_has_seen(const WorkRef& work);
+  StreamOrder order;  ///< of the pieces, whenever they run
   /// Runs what is needed until all of `targets` are done.
   void complete(const std::vector<WorkRef>& targets);
   /// What happens between two calls.
@@ -74,6 +83,7 @@ class WorkQueue {
   std::mt19937_64 random_;
   std::list<WorkRef> queued_;  // not done, in the order of their calls
   double clock_ms_ = 0;
+  MomentRef running_;
   std::condition_variable changed_;
   std::deque<WorkRef> host_functions_;
   bool closing_ = false;

@@ -348,8 +348,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     use_workspace(machine, *context, workspace, workspace_bytes, "cublasLtMatmul");
     multiply(machine, *context, p, o);
   }};
-  for (const Region& region : {o.a, o.b, o.c, o.d, o.bias}) work.touches.push_back({region.address, region.bytes()});
-  work.touches.push_back({reinterpret_cast<Address>(workspace), workspace_bytes});
+  for (const Region& region : {o.a, o.b, o.c, o.bias})
+    work.touches.push_back({region.address, region.bytes(), Work::Use::kReads});
+  work.touches.push_back({o.d.address, o.d.bytes(), Work::Use::kWrites});
+  work.touches.push_back({reinterpret_cast<Address>(workspace), workspace_bytes, Work::Use::kWrites});
   return call.queue(stream, std::move(work)) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

@@ -300,7 +300,7 @@ cudnnStatus_t run(Call& call, cudnnHandle_t handle, const Problem& p, Kind kind,
         }
       }};
   for (const Region& one : of) work.touches.push_back({one.address, one.bytes()});
-  work.touches.push_back({reinterpret_cast<Address>(a.workspace), a.workspace_bytes});
+  work.touches.push_back({reinterpret_cast<Address>(a.workspace), a.workspace_bytes, Work::Use::kWrites});
   return call.queue(stream, std::move(work)) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
@@ -557,7 +557,7 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, cudnnTenso
     }
     out.write_back();
   }};
-  work.touches = {{from.address, from.bytes()}, {to.address, to.bytes()}};
+  work.touches = {{from.address, from.bytes(), Work::Use::kReads}, {to.address, to.bytes(), Work::Use::kWrites}};
   return call.queue(stream, std::move(work)) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 

@@ -93,4 +93,30 @@ void AccessLog::synchronize(std::uint64_t address, const Where& where) {
   released[where.block] = where.fences;
 }
 
+std::vector<AccessLog::Span> AccessLog::spans() const {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, page] : pages_) numbers.push_back(number);
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<Span> spans;
+  const auto add = [&spans](std::uint64_t address, std::size_t bytes, const Record& record) {
+    const bool writes = record.write.any && !record.write.atomic;
+    if (!writes && !(record.read.any && !record.read.atomic)) return;
+    if (!spans.empty() && spans.back().writes == writes && spans.back().address + spans.back().bytes == address) {
+      spans.back().bytes += bytes;
+    } else {
+      spans.push_back({address, bytes, writes});
+    }
+  };
+  for (const std::uint64_t number : numbers) {
+    const Page& page = *pages_.at(number);
+    for (std::size_t word = 0; word < page.words.size(); ++word) {
+      const std::uint64_t address = (number << 8) + word * kWord;
+      add(address, kWord, page.words[word]);
+      for (std::size_t i = 0; page.bytes != nullptr && i < kWord; ++i)
+        add(address + i, 1, (*page.bytes)[word * kWord + i]);
+    }
+  }
+  return spans;
+}
+
 }  // namespace tenon::emulated_cuda::ptx

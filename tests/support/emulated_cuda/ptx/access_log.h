@@ -35,6 +35,13 @@ class AccessLog {
   const Where* conflict(std::uint64_t address, std::size_t bytes, Access access, const Where& where);
   /// An atomic access at `address`: what came before a fence and an atomic there is ordered from now on.
   void synchronize(std::uint64_t address, const Where& where);
+  /// Bytes side by side that were written, or read and not written, by what is not atomic; in their order.
+  struct Span {
+    std::uint64_t address;
+    std::size_t bytes;
+    bool writes;
+  };
+  std::vector<Span> spans() const;
 
  private:
   struct Done {

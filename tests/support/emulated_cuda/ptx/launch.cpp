@@ -81,6 +81,11 @@ void Launch::run() {
     }
     run_block();
   }
+  if (!machine_.queue.order.is_looking()) return;
+  for (const AccessLog::Span& span : global_log_.spans()) {
+    if (machine_.space.is_device(reinterpret_cast<void*>(span.address)))
+      machine_.queue.use_by_running("kernel " + kernel_.name, span.address, span.bytes, span.writes);
+  }
 }
 
 void Launch::begin_block(std::uint64_t block) {
