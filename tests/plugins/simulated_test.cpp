@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <map>
 #include <string>
@@ -138,6 +140,25 @@ TEST_F(Simulated, CallsForMemoryFailWhereConfigured) {
   std::vector<bool> served;
   for (int call = 1; call <= 10; ++call) served.push_back(memory.acquire(512) != nullptr);
   EXPECT_EQ(served, (std::vector<bool>{true, false, true, true, false, true, true, true, true, false}));
+}
+
+TEST_F(Simulated, EachCallForMemoryTakesItsLatency) {
+  constexpr std::chrono::microseconds kLatency(3000);
+  MemorySource& memory = open({{"mode", "address-only"}, {"latency_us", "3000"}}).memory();
+  const std::size_t page = memory.traits().page_bytes;
+  void *address = nullptr, *range = nullptr;
+  Physical physical;
+  const std::vector<std::function<void()>> calls = {
+      [&] { address = memory.acquire(512); },        [&] { memory.release(address, 512); },
+      [&] { range = memory.reserve(page); },         [&] { physical = memory.create(page); },
+      [&] { memory.map(range, page, physical, 0); }, [&] { memory.unmap(range, page); },
+      [&] { memory.destroy(physical, page); },       [&] { memory.unreserve(range, page); },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto before = std::chrono::steady_clock::now();
+    calls[i]();
+    EXPECT_GE(std::chrono::steady_clock::now() - before, kLatency) << "call " << i;
+  }
 }
 
 TEST_F(Simulated, AddressOnlyDevicesRunNoKernelAndGiveZerosToTheHost) {
