@@ -67,6 +67,14 @@ TEST_F(PlanVerb, ACapacityThatIsTooSmallHasItsCodeAndItsNumbers) {
   EXPECT_EQ(tenon({"plan", "problem.csv", "--capacity", "8", "-q"}).code, 0);
 }
 
+TEST_F(PlanVerb, RowsOfAHistoryAreNamedByTheNumbersOfItsRequests) {
+  ASSERT_EQ(tenon({"plan", "x.trace", "-o", "x.csv", "-q"}).code, 0);
+  EXPECT_THAT(
+      read_bytes(folder_.path() / "x.csv"),
+      testing::MatchesRegex("id,lower,upper,size,alignment,offset\n0,0,2,1048576,64,[0-9]+\n1,1,3,2097152,64,[0-9]+\n"
+                            "2,2,3,3145728,64,[0-9]+\n"));
+}
+
 TEST_F(PlanVerb, ItsPlanServesAReplay) {
   const Said plan = tenon({"plan", "x.trace", "-o", "x.plan"});
   ASSERT_EQ(plan.code, 0) << plan.error;

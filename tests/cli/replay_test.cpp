@@ -188,6 +188,30 @@ TEST_F(ReplayVerb, AnAllocatorThatGoesWrongFailsItsRowAlone) {
   }
 }
 
+TEST_F(ReplayVerb, TheCommandThatFindsABrokenPromiseIsNamedForEachRowThatFailed) {
+  const Said said = replay({"steps.trace", "-a", faulty("overlap"), "-a", faulty("throws"), "-a", "caching", "-q"});
+  EXPECT_THAT(said.error,
+              AllOf(HasSubstr("\n  tenon plugins test " + faulty("overlap") + "\n"),
+                    HasSubstr("\n  tenon plugins test " + faulty("throws") + "\n"), Not(HasSubstr("test caching"))));
+  EXPECT_THAT(replay({"steps.trace", "-a", "caching"}).error, Not(HasSubstr("plugins test")));
+}
+
+TEST_F(ReplayVerb, PicturesAndPagesShowWhatEachAllocatorReservedOverTime) {
+  const auto lines_in = [&](const std::string& option, const std::string& file, std::vector<std::string> words) {
+    words.insert(words.end(), {option, file, "-q"});
+    EXPECT_EQ(replay(words).code, 0);
+    const std::string text = read_bytes(folder_.path() / file);
+    int lines = 0;
+    for (std::size_t at = 0; (at = text.find("<path", at)) != std::string::npos; ++at) ++lines;
+    return lines;
+  };
+  for (const auto& [option, file] : {std::pair("--svg", "one.svg"), std::pair("--html", "one.html")}) {
+    const int one = lines_in(option, file, {"steps.trace", "-a", "caching"});
+    const int two = lines_in(option, std::string("two") + file, {"steps.trace", "-a", "caching", "-a", "direct"});
+    EXPECT_GT(two, one) << option;
+  }
+}
+
 TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
   for (const char* how : {"segv", "abort", "exit"}) {
     const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR) + "/crasher.so:after=20,how=" + how,

@@ -3,6 +3,8 @@
 
 #include "support/expect_error.h"
 
+#include <cuda_runtime_api.h>
+
 #include <memory>
 
 namespace tenon::test {
@@ -54,6 +56,33 @@ TEST_F(CudaDevices, GiveTheirContextsBackAtShutdown) {
   EXPECT_EQ(emulated_cuda::contexts(), std::vector<int>{});
 }
 
+TEST_F(CudaDevices, LeaveThreadsAsTheyFoundThemAndGiveBackWhatTheyMade) {
+  use_everything(device(0));
+  std::thread([&] { use_everything(device(1)); }).join();
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  backend().shutdown();
+  EXPECT_GT(emulated_cuda::calls("cuCtxPushCurrent"), 0);
+  for (const auto& [taken, given_back] :
+       {std::pair("cuCtxPushCurrent", "cuCtxPopCurrent"), std::pair("cudaEventCreateWithFlags", "cudaEventDestroy"),
+        std::pair("cudaStreamCreateWithPriority", "cudaStreamDestroy"), std::pair("cudaMalloc", "cudaFree")})
+    EXPECT_EQ(emulated_cuda::calls(taken), emulated_cuda::calls(given_back)) << taken;
+}
+
+TEST_F(CudaDevices, WhatCannotEnterItsContextCallsNothingAndLeavesNothing) {
+  DeviceDriver& driver = device(0);
+  const EventRef event = driver.create_event(false);
+  const std::int64_t popped = emulated_cuda::calls("cuCtxPopCurrent");
+  emulated_cuda::fail_call("cuCtxPushCurrent", 1, 1);
+  driver.destroy_event(event);
+  EXPECT_EQ(emulated_cuda::calls("cudaEventDestroy"), 0);
+  EXPECT_EQ(emulated_cuda::calls("cuCtxPopCurrent"), popped);
+  driver.destroy_event(event);
+  EXPECT_EQ(emulated_cuda::calls("cudaEventDestroy"), 1);
+}
+
 TEST_F(CudaDevices, ADriverThatIsTooOldIsNamedWithWhatIsNeeded) {
   restart({.driver_version = 11040});
   EXPECT_EQ(backend().device_count(), 0);
@@ -66,6 +95,15 @@ TEST_F(CudaDevices, WithoutADriverThereIsNoneAndItSaysSo) {
   restart({.driver_version = 0});
   EXPECT_EQ(backend().device_count(), 0);
   EXPECT_NE(backend().why_unavailable().find("no NVIDIA driver"), std::string::npos) << backend().why_unavailable();
+  expect_error([&] { device(0); }, "there is no device cuda:0: " + backend().why_unavailable());
+}
+
+TEST_F(CudaDevices, ANumberOutsideOfTheirsIsAnErrorThatSaysHowManyThereAre) {
+  restart({.devices = 2});
+  device(1);
+  for (const int index : {-1, 2})
+    expect_error([&] { device(index); },
+                 "there is no device cuda:" + std::to_string(index) + ": 2 CUDA device(s) are there, counted from 0");
 }
 
 TEST_F(CudaDevices, ThreadsAskWhyThereIsNone) {

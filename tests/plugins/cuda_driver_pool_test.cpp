@@ -152,6 +152,21 @@ TEST_F(CudaDriverPool, IsReachedByPeersThatShareTheDevicesMemory) {
   device(0).synchronize();
 }
 
+TEST_F(CudaDriverPool, IsReachedByEachOfSeveralPeers) {
+  restart({.devices = 3});
+  void* const address = pool().acquire(MiB, {});
+  device(0).synchronize();
+  for (const int peer : {1, 2}) {
+    ASSERT_TRUE(device(0).share_memory_with(peer));
+    const StreamRef there = device(peer).create_stream(0);
+    device(peer).fill(address, 1, MiB, there);
+    device(peer).synchronize();
+    device(peer).destroy_stream(there);
+  }
+  pool_->release(address, MiB, std::array{StreamRef{}});
+  device(0).synchronize();
+}
+
 TEST_F(CudaDriverPool, DuringACaptureGivesNothingAndKeepsWhatComesBack) {
   const StreamRef captured = stream();
   DriverPool& of = pool({.release_threshold = 1 * TiB});

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <map>
 #include <string>
@@ -161,6 +162,25 @@ TEST_F(Simulated, CallsForPagesTakeAsLongAsThereArePages) {
   EXPECT_GE(ms_of([&] { memory.unmap(address, kBytes); }), 12);
   EXPECT_GE(ms_of([&] { memory.destroy(physical, kBytes); }), 16);
   memory.unreserve(address, kBytes);
+}
+
+TEST_F(Simulated, EachCallForMemoryTakesItsLatency) {
+  constexpr std::chrono::microseconds kLatency(3000);
+  MemorySource& memory = open({{"mode", "address-only"}, {"latency_us", "3000"}}).memory();
+  const std::size_t page = memory.traits().page_bytes;
+  void *address = nullptr, *range = nullptr;
+  Physical physical;
+  const std::vector<std::function<void()>> calls = {
+      [&] { address = memory.acquire(512); },        [&] { memory.release(address, 512); },
+      [&] { range = memory.reserve(page); },         [&] { physical = memory.create(page); },
+      [&] { memory.map(range, page, physical, 0); }, [&] { memory.unmap(range, page); },
+      [&] { memory.destroy(physical, page); },       [&] { memory.unreserve(range, page); },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto before = std::chrono::steady_clock::now();
+    calls[i]();
+    EXPECT_GE(std::chrono::steady_clock::now() - before, kLatency) << "call " << i;
+  }
 }
 
 TEST_F(Simulated, AddressOnlyDevicesRunNoKernelAndGiveZerosToTheHost) {

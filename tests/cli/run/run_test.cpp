@@ -63,6 +63,43 @@ TEST_F(RunVerb, ARunThatDivergesHasItsPageToo) {
   EXPECT_THAT(read_bytes(folder_.path() / "res/report.html"), HasSubstr("Epochs"));
 }
 
+TEST_F(RunVerb, HowFarItCameIsSaidOfARunThatItsAllocatorEndedAndOfNoOther) {
+  const auto run = [&](const std::string& setting, const std::string& out) {
+    return tenon({"run", "exp.toml", setting, "--out", out}).error;
+  };
+  const std::string throws = "allocator.name=\"" + fixture("faulty").string() + ":how=throws,after=";
+  EXPECT_THAT(run(throws + "200\"", "late"),
+              ContainsRegex("\nfinished: [1-7] of 8 steps, loss 2\\.[0-9]+, peak reserved [^\n]+\nresults: late\n"));
+  EXPECT_THAT(run(throws + "1\"", "first"), HasSubstr("\nno step was finished\nresults: first\n"));
+  const Said full =
+      tenon({"run", "exp.toml", "allocator.layers=[limit]", "allocator.limit.bytes=256KiB", "--out", "full"});
+  EXPECT_EQ(full.code, 4);
+  EXPECT_THAT(full.error, AllOf(Not(HasSubstr("finished: ")), Not(HasSubstr("no step was finished"))));
+}
+
+TEST_F(RunVerb, OfADisqualifiedAllocatorTheCommandThatFindsItsBrokenPromiseIsNamed) {
+  const std::string spec = fixture("faulty").string() + ":after=100,how=throws";
+  const Said said = tenon({"run", "exp.toml", "allocator.name=\"" + spec + "\"", "--out", "res"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, HasSubstr("\n  tenon plugins test " + spec + "\n"));
+}
+
+TEST_F(RunVerb, TheManifestOfAFinishedRunSaysSo) {
+  const auto is_finished = [&](const std::string& folder) {
+    return parse_json(read_bytes(folder_.path() / folder / "run.json"))["finished"];
+  };
+  ASSERT_EQ(tenon({"run", "exp.toml", "--out", "res"}).code, 0);
+  EXPECT_EQ(is_finished("res"), true);
+  ASSERT_EQ(tenon({"run", "exp.toml", "report.html=false", "--out", "bare"}).code, 0);
+  EXPECT_EQ(is_finished("bare"), true);
+}
+
+TEST_F(RunVerb, SpeaksOfNoSignalWhereNoneCame) {
+  const Said said = tenon({"run", "exp.toml", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, AllOf(Not(HasSubstr("came when")), Not(HasSubstr("the run is finished"))));
+}
+
 TEST_F(RunVerb, MoreStepsThanTheEpochsHaveAreNoted) {
   const std::string note = "train.max_steps=9 is more than the 8 steps of 2 epochs: raise train.epochs\n";
   const Said said = tenon({"run", "exp.toml", "train.max_steps=9", "--out", "res"});
