@@ -1,4 +1,5 @@
 // Reductions, each with its gradient.
+// Long: the functions are many and small, and share what reads masks of dimensions.
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
