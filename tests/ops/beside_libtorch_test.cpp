@@ -457,6 +457,7 @@ TEST(BesideLibtorch, TheSlopeOfASoftmaxOfNaNIsNaN) {
 TEST(BesideLibtorch, AtMinusZeroALogitRises) {
   const Tensor x = leaf({-0.0, 0});
   expect_tensor(slope_of(logit(x), x), {2}, kFloat64, {kInf, kInf});
+  expect_tensor(slope_of(logit(x, 0.0), x), {2}, kFloat64, {kInf, kInf});
 }
 
 TEST(BesideLibtorch, BesideInfinityTheOthersHaveNoShareOfALogsumexp) {

@@ -38,8 +38,7 @@ Tensor Tensor::logit(std::optional<double> eps) const {
   const bool bounded = eps.has_value();
   Recording recording = record<1>("LogitBackward0", {&input}, [=](Backward& b) {
     const Tensor x = b.saved(0);
-    const Tensor product = x.mul(x.neg().add(1));
-    const Tensor gradient = b.grad().div(bounded ? product : product.abs());  // at -0 the slope is inf, as at 0
+    const Tensor gradient = b.grad().div(x.mul(x.neg().add(1)).abs());  // at -0 the slope is inf, as at 0
     b.set(0, gradient.masked_fill(x.lt(low).logical_or(x.gt(high)),
                                   bounded ? 0.0 : std::numeric_limits<double>::quiet_NaN()));
   });
