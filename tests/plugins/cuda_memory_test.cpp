@@ -3,6 +3,10 @@
 
 #include "support/expect_error.h"
 
+#include <tenon/core/units.h>
+
+#include <cuda_runtime_api.h>
+
 namespace tenon::test {
 namespace {
 
@@ -91,6 +95,30 @@ TEST_F(CudaMemory, APeerReachesWhatIsMappedAndWhatWillBe) {
   memory(0).unmap(address, 4 * page());
   memory(0).destroy(physical, 4 * page());
   memory(0).unreserve(address, 4 * page());
+}
+
+TEST_F(CudaMemory, GivesNoMoreThanItsCapacityWhateverTheDeviceHas) {
+  Options options(backend().options());
+  options.set_text("capacity", "64MiB");
+  backend().configure(options);
+  void* const most = memory(0).acquire(48 * MiB);
+  ASSERT_NE(most, nullptr);
+  EXPECT_EQ(memory(0).usage().free_bytes, 16 * MiB);
+  EXPECT_EQ(memory(0).acquire(32 * MiB), nullptr);
+  void* const rest = memory(0).acquire(16 * MiB);
+  EXPECT_NE(rest, nullptr);
+  memory(0).release(most, 48 * MiB);
+  memory(0).release(rest, 16 * MiB);
+  backend().configure(Options(backend().options()));
+}
+
+TEST_F(CudaMemory, WhatOthersTakeOfTheDeviceIsNotFree) {
+  const std::size_t whole = memory(0).usage().free_bytes;
+  void* taken = nullptr;
+  ASSERT_EQ(cudaMalloc(&taken, GiB), cudaSuccess);
+  EXPECT_EQ(memory(0).usage().free_bytes, whole - GiB);
+  EXPECT_EQ(cudaFree(taken), cudaSuccess);
+  EXPECT_EQ(memory(0).usage().free_bytes, whole);
 }
 
 TEST_F(CudaMemory, DevicesThatDoNotReachEachOtherShareNothing) {

@@ -58,6 +58,18 @@ TEST_F(CudaTickets, WorkThatIsQueuedWhileTheDeviceIsWaitedForIsNotReachedByThat)
   device(0).destroy_stream(second);
 }
 
+TEST_F(CudaTickets, AWaitIsForTheTicketThatIsGivenAndNotForAnEarlierOne) {
+  const StreamRef stream = device(0).create_stream(0);
+  busy(stream);
+  const Ticket middle = busy(stream), last = busy(stream);
+  memory(0).wait(middle);
+  EXPECT_TRUE(memory(0).reached(middle));
+  EXPECT_FALSE(memory(0).reached(last));
+  memory(0).wait(last);
+  EXPECT_EQ(emulated_cuda::queued_work(), 0U);
+  device(0).destroy_stream(stream);
+}
+
 TEST_F(CudaTickets, ATicketOutlivesItsStream) {
   const StreamRef stream = device(0).create_stream(0);
   const Ticket ticket = busy(stream);
