@@ -39,6 +39,33 @@ TEST(Edge, AMaximumOverAWindowIsNaNWhereverTheNaNLies) {
   }
 }
 
+TEST(Edge, AnInfinityStaysInTheWindowsOfAConvolution) {
+  // Large enough that the cpu computes it by tiles, which know no windows; in double it sums windows.
+  const auto infinite_somewhere = [](const Tensor& x) {
+    const Tensor y = x.clone();
+    y.view({-1})[y.numel() / 3].fill_(INFINITY);
+    return y;
+  };
+  const Tensor x = arange(2. * 64 * 48 * 47, kFloat32).remainder(7).sub(3).reshape({2, 64, 48, 47});
+  const Tensor w = arange(64. * 64 * 9, kFloat32).remainder(5).sub(2.5).reshape({64, 64, 3, 3});
+  const Tensor dy = arange(2. * 64 * 46 * 45, kFloat32).remainder(11).sub(5.5).reshape({2, 64, 46, 45});
+  const auto results_of = [](Tensor x, Tensor w, const Tensor& dy, Dtype dtype) {
+    x = x.to(dtype).requires_grad_(true), w = w.to(dtype).requires_grad_(true);
+    const Tensor y = conv2d(x, w);  // no border: sums of windows differ in whether they multiply what is not there
+    const auto slopes = autograd::grad({y}, {x, w}, {dy.to(dtype)});
+    return std::vector<Tensor>{y.detach(), slopes[0], slopes[1]};
+  };
+  for (const int where : {0, 1, 2}) {
+    const Tensor a = where == 0 ? infinite_somewhere(x) : x, b = where == 1 ? infinite_somewhere(w) : w,
+                 c = where == 2 ? infinite_somewhere(dy) : dy;
+    const auto got = results_of(a, b, c, kFloat32), want = results_of(a, b, c, kFloat64);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_TRUE(got[i].isfinite().equal(want[i].isfinite())) << "infinity in " << where << ", result " << i;
+      EXPECT_TRUE(got[i].isnan().equal(want[i].isnan())) << "infinity in " << where << ", result " << i;
+    }
+  }
+}
+
 TEST(Edge, ANaNInAGridShowsExceptAtABorder) {
   const Tensor x = arange(1, 17, kFloat32).reshape({1, 1, 4, 4});
   const Tensor grid = full({1, 1, 1, 2}, NAN);

@@ -38,10 +38,10 @@ struct LevelFunctions {
   /// Copies `source` into `destination` of the same sizes; any strides, any two dtypes.
   void (*copy)(const TensorView& destination, const TensorView& source);
   /// kernels/nn/winograd.h.
-  void (*winograd_forward)(KernelContext&, const ConvShape&, const float* x, const float* w, const float* bias,
+  bool (*winograd_forward)(KernelContext&, const ConvShape&, const float* x, const float* w, const float* bias,
                            float* y);
-  void (*winograd_backward_input)(KernelContext&, const ConvShape&, const float* dy, const float* w, float* dx);
-  void (*winograd_backward_weight)(KernelContext&, const ConvShape&, const float* dy, const float* x, float* dw);
+  bool (*winograd_backward_input)(KernelContext&, const ConvShape&, const float* dy, const float* w, float* dx);
+  bool (*winograd_backward_weight)(KernelContext&, const ConvShape&, const float* dy, const float* x, float* dw);
 };
 const LevelFunctions& level_functions();
 void set_level_functions(const LevelFunctions& functions);

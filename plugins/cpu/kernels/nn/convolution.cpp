@@ -96,9 +96,10 @@ void conv(KernelContext& context, Views outputs, Views inputs, const void* attri
   if (is_pointwise(s) && plain(x) && plain(w) && plain(y) && numel(x) > 0 && (!has_bias || plain(bias))) {
     return pointwise_forward(context, s, x, w, has_bias ? &bias : nullptr, y);
   }
-  if (suits_winograd(s) && plain(x) && plain(w) && plain(y) && (!has_bias || plain(bias))) {
-    return level_functions().winograd_forward(context, s, floats(x), floats(w), has_bias ? floats(bias) : nullptr,
-                                              floats(y));
+  if (suits_winograd(s) && plain(x) && plain(w) && plain(y) && (!has_bias || plain(bias)) &&
+      level_functions().winograd_forward(context, s, floats(x), floats(w), has_bias ? floats(bias) : nullptr,
+                                         floats(y))) {
+    return;
   }
   if (for_onednn(x) && for_onednn(w) && for_onednn(y) && numel(x) > 0 && (!has_bias || contiguous(bias)) &&
       onednn_forward(context, s, x, w, has_bias ? &bias : nullptr, y)) {
@@ -122,8 +123,9 @@ void conv_backward_input(KernelContext& context, Views outputs, Views inputs, co
   if (is_pointwise(s) && plain(dx) && plain(w) && plain(dy) && numel(dy) > 0) {
     return pointwise_backward_input(context, s, dy, w, dx);
   }
-  if (suits_winograd(s) && plain(dx) && plain(w) && plain(dy)) {
-    return level_functions().winograd_backward_input(context, s, floats(dy), floats(w), floats(dx));
+  if (suits_winograd(s) && plain(dx) && plain(w) && plain(dy) &&
+      level_functions().winograd_backward_input(context, s, floats(dy), floats(w), floats(dx))) {
+    return;
   }
   if (for_onednn(dx) && for_onednn(w) && for_onednn(dy) && numel(dy) > 0 &&
       onednn_backward_input(context, s, dy, w, dx)) {
@@ -142,8 +144,9 @@ void conv_backward_weight(KernelContext& context, Views outputs, Views inputs, c
   if (is_pointwise(s) && plain(dw) && plain(x) && plain(dy) && numel(dy) > 0 && numel(x) > 0) {
     return pointwise_backward_weight(context, s, dy, x, dw);
   }
-  if (suits_winograd(s) && plain(dw) && plain(x) && plain(dy)) {
-    return level_functions().winograd_backward_weight(context, s, floats(dy), floats(x), floats(dw));
+  if (suits_winograd(s) && plain(dw) && plain(x) && plain(dy) &&
+      level_functions().winograd_backward_weight(context, s, floats(dy), floats(x), floats(dw))) {
+    return;
   }
   if (for_onednn(dw) && for_onednn(x) && for_onednn(dy) && numel(dy) > 0 && numel(x) > 0 &&
       onednn_backward_weight(context, s, dy, x, dw)) {

@@ -6,8 +6,12 @@
 //   dw = A' [ sum of (G dy G') * (B' x B) ] A   F(3 x 3, 2 x 2): the weights' gradient, with the same B
 //
 // Rounding is that of a sum of a few more terms. An infinite input makes not-a-number of its whole tile, where the
-// plain sum has infinities in its own windows only.
+// plain sum has infinities in its own windows only: so it is told where a result is not finite.
 #include "kernels/nn/winograd.h"
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
 
 #include "kernels/linalg/gemm.h"
 #include "kernels/nn/convolution.h"
@@ -91,12 +95,32 @@ void transform_inputs(const Pictures& x, const Tiling& t, i64 padding, i64 first
   }
 }
 
-// A' m A of lines [first, first + lines), with the bias: (point, channel, tile) to the pictures.
-void transform_outputs(const float* from, const Tiling& t, i64 first, i64 lines, const float* bias, const Pictures& y,
+// The bits of the largest magnitude in a line, whose order is that of the magnitudes: integers, so that they are
+// compared as vectors.
+class Largest {
+ public:
+  void see(const float* line, i64 count) {
+    std::uint32_t most = most_;
+    for (i64 k = 0; k < count; ++k) {
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(line[k]) & 0x7fffffffu;
+      most = bits > most ? bits : most;
+    }
+    most_ = most;
+  }
+  bool is_finite() const { return most_ < 0x7f800000u; }
+
+ private:
+  std::uint32_t most_ = 0;
+};
+
+// A' m A of lines [first, first + lines), with the bias: (point, channel, tile) to the pictures. Whether all of it is
+// finite.
+bool transform_outputs(const float* from, const Tiling& t, i64 first, i64 lines, const float* bias, const Pictures& y,
                        float* rows) {
   const i64 room = 2 * t.columns + 4, tiles = lines * t.columns, step = y.channels * tiles;
   float* __restrict y0 = rows;
   float* __restrict y1 = rows + room;
+  Largest largest;
   for (i64 c = 0; c < y.channels; ++c) {
     const float add = bias ? bias[c] : 0;
     for (i64 line = 0; line < lines; ++line) {
@@ -119,11 +143,14 @@ void transform_outputs(const float* from, const Tiling& t, i64 first, i64 lines,
       const i64 n = (first + line) / t.rows, top = (first + line) % t.rows * 2;
       float* const out = y.plane(n, c) + top * y.width;
       for (i64 k = 0; k < y.width; ++k) out[k] = y0[k];
+      largest.see(y0, y.width);
       if (top + 1 < y.height) {
         for (i64 k = 0; k < y.width; ++k) out[y.width + k] = y1[k];
+        largest.see(y1, y.width);
       }
     }
   }
+  return largest.is_finite();
 }
 
 // G dy G' of lines [first, first + lines): to (point, channel, tile).
@@ -229,11 +256,12 @@ struct Pass {
   const float *weights, *bias;
   i64 padding, parts, step;
   float* scratch;
+  std::atomic<bool> is_finite{true};
 };
 
 // Chunks part, part + parts, … of a pass.
 void run_part(void* state, int part) {
-  const Pass& p = *static_cast<const Pass*>(state);
+  Pass& p = *static_cast<Pass*>(state);
   const Tiling& t = p.tiling;
   float* const v = p.scratch + part * p.step;
   float* const m = v + kPoints * p.x.channels * t.tiles_of_chunk();
@@ -248,11 +276,11 @@ void run_part(void* state, int part) {
            matrix(v + point * p.x.channels * tiles, p.x.channels, tiles),
            matrix(m + point * p.y.channels * tiles, p.y.channels, tiles));
     }
-    transform_outputs(m, t, first, lines, p.bias, p.y, rows);
+    if (!transform_outputs(m, t, first, lines, p.bias, p.y, rows)) p.is_finite.store(false, std::memory_order_relaxed);
   }
 }
 
-void run_pass(KernelContext& context, const Pictures& x, i64 batch, const Pictures& y, i64 padding, const float* w,
+bool run_pass(KernelContext& context, const Pictures& x, i64 batch, const Pictures& y, i64 padding, const float* w,
               bool backward, const float* bias) {
   Pass p{.tiling = Tiling(batch, y.height, y.width, x.channels + y.channels), .x = x, .y = y, .weights = nullptr};
   p.bias = bias;
@@ -263,6 +291,7 @@ void run_pass(KernelContext& context, const Pictures& x, i64 batch, const Pictur
   p.weights = transformed_weights(room, w, y.channels, x.channels, backward);
   p.scratch = room + kPoints * x.channels * y.channels;
   run_parts(static_cast<int>(p.parts), &run_part, &p);
+  return p.is_finite;
 }
 
 struct Gradient {
@@ -297,18 +326,18 @@ void gradient_part(void* state, int part) {
 
 }  // namespace
 
-void winograd_forward(KernelContext& context, const ConvShape& s, const float* x, const float* w, const float* bias,
+bool winograd_forward(KernelContext& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                       float* y) {
-  run_pass(context, {const_cast<float*>(x), s.in_channels, s.in[1], s.in[2]}, s.batch,
-           {y, s.out_channels, s.out[1], s.out[2]}, s.padding[1], w, false, bias);
+  return run_pass(context, {const_cast<float*>(x), s.in_channels, s.in[1], s.in[2]}, s.batch,
+                  {y, s.out_channels, s.out[1], s.out[2]}, s.padding[1], w, false, bias);
 }
 
-void winograd_backward_input(KernelContext& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
-  run_pass(context, {const_cast<float*>(dy), s.out_channels, s.out[1], s.out[2]}, s.batch,
-           {dx, s.in_channels, s.in[1], s.in[2]}, 2 - s.padding[1], w, true, nullptr);
+bool winograd_backward_input(KernelContext& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  return run_pass(context, {const_cast<float*>(dy), s.out_channels, s.out[1], s.out[2]}, s.batch,
+                  {dx, s.in_channels, s.in[1], s.in[2]}, 2 - s.padding[1], w, true, nullptr);
 }
 
-void winograd_backward_weight(KernelContext& context, const ConvShape& s, const float* dy, const float* x, float* dw) {
+bool winograd_backward_weight(KernelContext& context, const ConvShape& s, const float* dy, const float* x, float* dw) {
   Gradient g{.tiling = Tiling(s.batch, s.out[1], s.out[2], s.in_channels + s.out_channels),
              .x = {const_cast<float*>(x), s.in_channels, s.in[1], s.in[2]},
              .dy = {const_cast<float*>(dy), s.out_channels, s.out[1], s.out[2]}};
@@ -320,6 +349,7 @@ void winograd_backward_weight(KernelContext& context, const ConvShape& s, const 
   g.sums = scratch_floats(context, g.parts * (sums + g.step));
   g.scratch = g.sums + g.parts * sums;
   run_parts(static_cast<int>(g.parts), &gradient_part, &g);
+  std::atomic<bool> is_finite{true};
   parallel(g.weights(), 4096, 16, [&](i64 begin, i64 end) {
     for (i64 part = 1; part < g.parts; ++part) {
       for (i64 point = 0; point < kPoints; ++point) {
@@ -329,7 +359,11 @@ void winograd_backward_weight(KernelContext& context, const ConvShape& s, const 
       }
     }
     for (i64 i = begin; i < end; ++i) gradient_window(g.sums + i, g.weights(), dw + 9 * i);
+    Largest largest;
+    largest.see(dw + 9 * begin, 9 * (end - begin));
+    if (!largest.is_finite()) is_finite.store(false, std::memory_order_relaxed);
   });
+  return is_finite;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_LEVEL

@@ -9,11 +9,14 @@ struct ConvShape;
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 
-void winograd_forward(KernelContext& context, const ConvShape& shape, const float* x, const float* w, const float* bias,
+// Each returns false where a result is not finite. An infinity would be not-a-number then, and stand in a whole tile,
+// so that the caller has to compute all of it by plain sums.
+
+bool winograd_forward(KernelContext& context, const ConvShape& shape, const float* x, const float* w, const float* bias,
                       float* y);
-void winograd_backward_input(KernelContext& context, const ConvShape& shape, const float* dy, const float* w,
+bool winograd_backward_input(KernelContext& context, const ConvShape& shape, const float* dy, const float* w,
                              float* dx);
-void winograd_backward_weight(KernelContext& context, const ConvShape& shape, const float* dy, const float* x,
+bool winograd_backward_weight(KernelContext& context, const ConvShape& shape, const float* dy, const float* x,
                               float* dw);
 
 }  // namespace tenon::cpu::TENON_CPU_LEVEL
