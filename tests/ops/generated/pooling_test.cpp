@@ -384,9 +384,7 @@ TEST(GeneratedPooling, ColumnsOfWindowsAndTheirSum) {
       EXPECT_TRUE(image_of(given.detach()[0]).equal(image.detach()[0]));
     }
     EXPECT_ANY_THROW(image_of(draws.tensor({sizes[0], sizes[1] * elements, rows * along + 1})));
-    if (elements > 1) {
-      EXPECT_ANY_THROW(image_of(draws.tensor({sizes[0], sizes[1] * elements + 1, rows * along})));
-    }
+    if (elements > 1) EXPECT_ANY_THROW(image_of(draws.tensor({sizes[0], sizes[1] * elements + 1, rows * along})));
     for (int setting = 0; setting < 4; ++setting) {
       Sizes k = w.kernel, dilation = w.dilation, p = w.padding, stride = w.stride;
       Sizes& wrong = setting == 0 ? k : setting == 1 ? dilation : setting == 2 ? p : stride;

@@ -2,7 +2,7 @@
 #include <tenon/memory/packing/greedy.h>
 #include <tenon/memory/packing/pack.h>
 
-#include <memory/random_problem.h>
+#include <memory/packing/random_problem.h>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <tenon/memory/packing/pack.h>
 #include <tenon/memory/packing/repeats.h>
 
-#include <memory/random_problem.h>
+#include <memory/packing/random_problem.h>
 
 #include <gtest/gtest.h>
 
