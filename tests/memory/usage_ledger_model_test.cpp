@@ -51,7 +51,7 @@ struct Piece {
 };
 
 /// What the ledger says it counts, one number at a time.
-class Model {
+class PlainCounters {
  public:
   void add(const Piece& piece) {
     requested_.increase(as_signed(piece.requested));
@@ -126,7 +126,7 @@ class History {
     }
   }
   void expect_right() const { model_.expect_is_what(ledger_); }
-  const Model& model() const { return model_; }
+  const PlainCounters& model() const { return model_; }
 
  private:
   void step() {
@@ -162,7 +162,7 @@ class History {
   UsageLedger& ledger_;
   const std::uint64_t seed_;
   std::mt19937_64 random_;
-  Model model_;
+  PlainCounters model_;
   std::vector<Piece> live_;
   unsigned step_ = 0;
 };
