@@ -12,8 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "sleeper.h"
-
 namespace tenon::cpu {
 namespace {
 
@@ -28,12 +26,12 @@ void relax() noexcept { __builtin_ia32_pause(); }
 
 // One cache line each, so that waking one worker does not disturb the others.
 struct alignas(64) Worker {
-  Sleeper ticket;  // changes when there is work
+  std::atomic<std::uint32_t> ticket{0};  // changes when there is work
   std::thread thread;
 
   void wake() noexcept {
-    ticket.add(1);
-    ticket.wake();
+    ticket.fetch_add(1);
+    ticket.notify_one();
   }
 };
 
@@ -61,18 +59,17 @@ class Pool {
     const int helpers = std::min<int>(parts - 1, static_cast<int>(workers_.size()));
     part_ = part;
     state_ = state;
-    pending_.store(static_cast<std::uint32_t>(helpers));
+    pending_.store(static_cast<std::uint32_t>(helpers), std::memory_order_relaxed);
     for (int i = 0; i < helpers; ++i) workers_[i]->wake();
     inside_part = true;
     part(state, 0);
     for (int i = helpers + 1; i < parts; ++i) part(state, i);  // threads that the system refused
     inside_part = false;
-    int spin = 0;
-    for (std::uint32_t left; (left = pending_.load()) != 0; ++spin) {
+    for (int spin = 0; pending_.load(std::memory_order_acquire) != 0; ++spin) {
       if (spin < kFinishSpins) {
         relax();
       } else {
-        pending_.sleep(left);
+        ::sched_yield();
       }
     }
   }
@@ -129,17 +126,17 @@ class Pool {
     for (;;) {
       std::uint32_t now;
       int spin = 0;
-      while ((now = self.ticket.load()) == seen) {
+      while ((now = self.ticket.load(std::memory_order_acquire)) == seen) {
         if (++spin < kSpins) {
           relax();
         } else {
-          self.ticket.sleep(seen);
+          self.ticket.wait(seen, std::memory_order_acquire);
         }
       }
       seen = now;
       if (part_ == nullptr) return;
       part_(state_, index);
-      if (pending_.add(static_cast<std::uint32_t>(-1)) == 0) pending_.wake();
+      pending_.fetch_sub(1, std::memory_order_release);
     }
   }
 
@@ -148,7 +145,7 @@ class Pool {
   std::vector<std::unique_ptr<Worker>> workers_;
   Part part_ = nullptr;
   void* state_ = nullptr;
-  alignas(64) Sleeper pending_;
+  alignas(64) std::atomic<std::uint32_t> pending_{0};
 };
 
 Pool& pool() {
