@@ -48,15 +48,22 @@ struct Pictures {
   float* plane(i64 n, i64 c) const { return data + (n * channels + c) * height * width; }
 };
 
-// Floats of working rows that a transform needs.
-i64 row_floats(const Tiling& t, i64 width) { return 5 * (2 * t.columns + 4) + larger(width, 2 * t.columns) + 32; }
+// Floats of one working row of a transform, and of all that it needs: five rows, and behind them a line of zeros.
+i64 room_of_row(const Tiling& t) { return 2 * t.columns + 4; }
+i64 row_floats(const Tiling& t, i64 width) { return 5 * room_of_row(t) + larger(width, 2 * t.columns) + 32; }
+
+// Clears the first four rows and the line of zeros, which stands for what lies outside of a picture `width` wide.
+const float* cleared_rows(float* rows, const Tiling& t, i64 width) {
+  float* const zeros = rows + 5 * room_of_row(t);
+  for (i64 k = 0; k < 4 * room_of_row(t); ++k) rows[k] = 0;
+  for (i64 k = 0; k < width; ++k) zeros[k] = 0;
+  return zeros;
+}
 
 // B' x B of lines [first, first + lines): to (point, channel, tile).
 void transform_inputs(const Pictures& x, const Tiling& t, i64 padding, i64 first, i64 lines, float* to, float* rows) {
-  const i64 room = 2 * t.columns + 4, tiles = lines * t.columns, step = x.channels * tiles;
-  float* __restrict zeros = rows + 5 * room;
-  for (i64 k = 0; k < x.width; ++k) zeros[k] = 0;
-  for (i64 k = 0; k < 4 * room; ++k) rows[k] = 0;
+  const i64 room = room_of_row(t), tiles = lines * t.columns, step = x.channels * tiles;
+  const float* const zeros = cleared_rows(rows, t, x.width);
   const i64 used = smaller(x.width, room - padding);
   float* __restrict t0 = rows;
   float* __restrict t1 = rows + room;
@@ -117,7 +124,7 @@ class Largest {
 // finite.
 bool transform_outputs(const float* from, const Tiling& t, i64 first, i64 lines, const float* bias, const Pictures& y,
                        float* rows) {
-  const i64 room = 2 * t.columns + 4, tiles = lines * t.columns, step = y.channels * tiles;
+  const i64 room = room_of_row(t), tiles = lines * t.columns, step = y.channels * tiles;
   float* __restrict y0 = rows;
   float* __restrict y1 = rows + room;
   Largest largest;
@@ -155,10 +162,8 @@ bool transform_outputs(const float* from, const Tiling& t, i64 first, i64 lines,
 
 // G dy G' of lines [first, first + lines): to (point, channel, tile).
 void transform_gradients(const Pictures& dy, const Tiling& t, i64 first, i64 lines, float* to, float* rows) {
-  const i64 room = 2 * t.columns + 4, tiles = lines * t.columns, step = dy.channels * tiles;
-  float* __restrict zeros = rows + 5 * room;
-  for (i64 k = 0; k < dy.width; ++k) zeros[k] = 0;
-  for (i64 k = 0; k < 4 * room; ++k) rows[k] = 0;
+  const i64 room = room_of_row(t), tiles = lines * t.columns, step = dy.channels * tiles;
+  const float* const zeros = cleared_rows(rows, t, dy.width);
   float* __restrict t0 = rows;
   float* __restrict t1 = rows + room;
   float* __restrict t2 = rows + 2 * room;
