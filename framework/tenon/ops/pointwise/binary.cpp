@@ -19,10 +19,6 @@ Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b
   });
 }
 
-}  // namespace
-
-namespace {
-
 /// The number as the operand of a row: rounded to 16 bits where these are computed, but for factors and divisors.
 ScalarValue number_of(const BinaryRule& of, const Scalar& number, Dtype dtype) {
   const ScalarValue operand = operand_of(number, dtype);
