@@ -28,7 +28,13 @@ struct LevelImpl : nn::Module {
     norm2 = register_module("norm2", nn::BatchNorm2d(out));
   }
   Tensor forward(const Tensor& x) {
-    const Tensor y = F::relu(norm2(conv2(F::relu(norm1(conv1(x)), relu))), relu);
+    // A statement each: what a call is given lives until its statement ends, and only some of it is needed in backward.
+    Tensor y = conv1(x);
+    y = norm1(y);
+    y = F::relu(y, relu);
+    y = conv2(y);
+    y = norm2(y);
+    y = F::relu(y, relu);
     return dropout > 0 ? F::dropout(y, F::DropoutFuncOptions().p(dropout).training(is_training())) : y;
   }
 
@@ -80,7 +86,9 @@ struct UnetImpl : nn::Module {
     }
     for (std::size_t i = 0; i < up.size(); ++i) {
       features.pop_back();
-      x = run(up[i], tenon::cat({features.back(), widen[i]->forward(x)}, 1));
+      x = widen[i]->forward(x);
+      x = tenon::cat({features.back(), x}, 1);
+      x = run(up[i], x);
     }
     return head(x);
   }
