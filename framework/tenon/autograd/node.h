@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/export.h>
+#include <tenon/core/recycled.h>
 #include <tenon/tensor/shape/small_vector.h>
 #include <tenon/tensor/tensor.h>
 
@@ -64,7 +65,7 @@ struct NodeHooks {
 
 /// Destroyed without recursion, however long the chain: see destroy_counted below. Leaves know their accumulators
 /// without owning them.
-class TENON_EXPORT Node : public WeaklyKnown {
+class TENON_EXPORT Node : public WeaklyKnown, public Recycled {
  public:
   TENON_API Node();
   TENON_API virtual ~Node();

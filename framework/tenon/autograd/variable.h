@@ -11,7 +11,7 @@ namespace tenon::autograd {
 /// How a view came about, which decides whether it may be modified in place.
 enum class CreationMeta : std::uint8_t { DEFAULT, IN_CUSTOM_FUNCTION, MULTI_OUTPUT_NODE, NO_GRAD_MODE, INFERENCE_MODE };
 
-struct ViewInfo {
+struct ViewInfo : Recycled {
   Tensor base;                     ///< never a view itself
   std::uint32_t attr_version = 0;  ///< the version for which grad_fn is right
   CreationMeta creation = CreationMeta::DEFAULT;

@@ -1,4 +1,5 @@
 // The kernel context of the framework: scratch from the allocator in service.
+#include <tenon/core/recycled.h>
 #include <tenon/dispatch/call.h>
 
 #include <vector>
@@ -35,7 +36,7 @@ class Context final : public KernelContext {
   };
   DeviceState& state_;
   StreamRef stream_;
-  std::vector<Scratch> scratches_;  ///< most kernels want none, and pay for nothing
+  std::vector<Scratch, RecycledAllocator<Scratch>> scratches_;  ///< most kernels want none, and pay for nothing
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
+#include <tenon/core/recycled.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/tensor/intrusive_ptr.h>
@@ -15,7 +16,7 @@
 
 namespace tenon {
 
-class TENON_EXPORT StorageImpl final : public RefCounted {
+class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
  public:
   /// Takes `bytes` from the allocator in service on the device, with this thread's purpose, label and stream.
   StorageImpl(DeviceState& state, std::size_t bytes) : state_(&state), device_(state.device()), bytes_(bytes) {

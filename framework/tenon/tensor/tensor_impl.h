@@ -4,6 +4,7 @@
 
 #include <tenon/core/dtype.h>
 #include <tenon/core/export.h>
+#include <tenon/core/recycled.h>
 #include <tenon/kernel/tensor_view.h>
 #include <tenon/tensor/intrusive_ptr.h>
 #include <tenon/tensor/libtorch/types.h>
@@ -17,12 +18,12 @@
 namespace tenon {
 
 /// A version counter apart from a storage's: x.data() and set_data() need one.
-struct VersionCounter final : RefCounted {
+struct VersionCounter final : RefCounted, Recycled {
   std::atomic<std::uint32_t> value{0};
 };
 
 /// What autograd keeps beside a tensor. The layers below know only that it exists.
-class TENON_EXPORT AutogradMetaBase {
+class TENON_EXPORT AutogradMetaBase : public Recycled {
  public:
   AutogradMetaBase() = default;
   AutogradMetaBase(const AutogradMetaBase&) = delete;
@@ -30,7 +31,7 @@ class TENON_EXPORT AutogradMetaBase {
   TENON_API virtual ~AutogradMetaBase();
 };
 
-class TENON_EXPORT TensorImpl final : public RefCounted {
+class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
  public:
   TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype) : storage_(std::move(storage)), dtype_(dtype) {}
   TENON_API ~TensorImpl();

@@ -4,7 +4,10 @@
 #include <tenon/nn/containers/any_value.h>
 #include <tenon/nn/module.h>
 
+#include <array>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -20,7 +23,7 @@ struct AnyModuleBase {
   virtual ~AnyModuleBase() = default;
   /// Calls the module's forward(); a result of type void becomes nullptr. Throws Error for a wrong number of arguments,
   /// or one that is not exactly of forward()'s type.
-  virtual AnyValue forward(std::vector<AnyValue>&& arguments) = 0;
+  virtual AnyValue forward(std::span<AnyValue> arguments) = 0;
   /// The module.
   virtual std::shared_ptr<Module> ptr() = 0;
   /// Another holder of the same module.
@@ -34,22 +37,12 @@ template <class ModuleType, class... Arguments>
 struct AnyModuleContent final : AnyModuleBase {
   explicit AnyModuleContent(std::shared_ptr<ModuleType> m) : AnyModuleBase(typeid(ModuleType)), module(std::move(m)) {}
 
-  AnyValue forward(std::vector<AnyValue>&& given) override {
-    const std::string who = demangle(type_info) + "'s forward() method expects ";
-    const std::size_t count = given.size();
-    std::vector<AnyValue> arguments = std::move(given);
+  AnyValue forward(std::span<AnyValue> given) override {
     Module& base = *module;
-    if (base._forward_has_default_args()) {
-      const unsigned int required = base._forward_num_required_args();
-      if (count < required || count > sizeof...(Arguments)) {
-        throw Error(who + "at least " + std::to_string(required) + " argument(s) and at most " +
-                    std::to_string(sizeof...(Arguments)) + " argument(s), but received " + std::to_string(count) + ".");
-      }
-      arguments = base._forward_populate_default_args(std::move(arguments));
-    } else if (count != sizeof...(Arguments)) {
-      std::string message =
-          who + std::to_string(sizeof...(Arguments)) + " argument(s), but received " + std::to_string(count) + ".";
-      if (count < sizeof...(Arguments)) {
+    if (base._forward_has_default_args()) return forward_with_defaults(given);
+    if (given.size() != sizeof...(Arguments)) {
+      std::string message = expects() + std::to_string(sizeof...(Arguments)) + received(given.size());
+      if (given.size() < sizeof...(Arguments)) {
         const std::string name = demangle(type_info);
         message += " If " + name +
                    "'s forward() method has default arguments, please make sure the forward() method is " +
@@ -57,7 +50,7 @@ struct AnyModuleContent final : AnyModuleBase {
       }
       throw Error(message);
     }
-    return call(arguments, std::index_sequence_for<Arguments...>{});
+    return call(given, std::index_sequence_for<Arguments...>{});
   }
   std::shared_ptr<Module> ptr() override { return module; }
   std::unique_ptr<AnyModuleBase> copy() const override { return std::make_unique<AnyModuleContent>(*this); }
@@ -68,15 +61,29 @@ struct AnyModuleContent final : AnyModuleBase {
   std::shared_ptr<ModuleType> module;
 
  private:
+  std::string expects() const { return demangle(type_info) + "'s forward() method expects "; }
+  static std::string received(std::size_t count) { return " argument(s), but received " + std::to_string(count) + "."; }
+
+  AnyValue forward_with_defaults(std::span<AnyValue> given) {
+    Module& base = *module;
+    const unsigned int required = base._forward_num_required_args();
+    if (given.size() < required || given.size() > sizeof...(Arguments)) {
+      throw Error(expects() + "at least " + std::to_string(required) + " argument(s) and at most " +
+                  std::to_string(sizeof...(Arguments)) + received(given.size()));
+    }
+    std::vector<AnyValue> arguments = base._forward_populate_default_args(
+        {std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())});
+    return call(arguments, std::index_sequence_for<Arguments...>{});
+  }
   template <class T>
-  static std::decay_t<T>&& checked(std::vector<AnyValue>& arguments, std::size_t i) {
+  static std::decay_t<T>&& checked(std::span<AnyValue> arguments, std::size_t i) {
     using Value = std::decay_t<T>;
     if (Value* value = arguments[i].template try_get<Value>()) return std::move(*value);
     throw Error("Expected argument #" + std::to_string(i) + " to be of type " + demangle(typeid(Value)) +
                 ", but received value of type " + demangle(arguments[i].type_info()));
   }
   template <std::size_t... I>
-  AnyValue call([[maybe_unused]] std::vector<AnyValue>& arguments, std::index_sequence<I...>) {
+  AnyValue call([[maybe_unused]] std::span<AnyValue> arguments, std::index_sequence<I...>) {
     using Result = decltype(module->forward(checked<Arguments>(arguments, I)...));
     if constexpr (std::is_void_v<Result>) {
       module->forward(checked<Arguments>(arguments, I)...);
@@ -121,10 +128,9 @@ class AnyModule {
   template <class... Arguments>
   AnyValue any_forward(Arguments&&... arguments) {
     expect_content("forward()");
-    std::vector<AnyValue> values;
-    values.reserve(sizeof...(Arguments));
-    (values.push_back(AnyValue(std::forward<Arguments>(arguments))), ...);  // an AnyValue stays as it is
-    return content_->forward(std::move(values));
+    // An AnyValue stays as it is.
+    std::array<AnyValue, sizeof...(Arguments)> values{AnyValue(std::forward<Arguments>(arguments))...};
+    return content_->forward(values);
   }
   /// Calls the module's forward(). Throws Error for a wrong number of arguments, one of another type, or another result
   /// than ReturnType.

@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
+#include <tenon/core/recycled.h>
 
 #include <memory>
 #include <string>
@@ -45,7 +46,7 @@ class AnyValue {
   const std::type_info& type_info() const noexcept { return content_->type(); }
 
  private:
-  struct Base {
+  struct Base : Recycled {
     virtual ~Base() = default;
     virtual std::unique_ptr<Base> clone() const = 0;
     virtual const std::type_info& type() const = 0;

@@ -22,6 +22,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace tenon {
 
@@ -93,7 +94,8 @@ Tensor with_dense_rows(const Tensor& t) {
 /// transposed back without a copy.
 Tensor allocate_ordered(const Tensor& like, std::int64_t columns) {
   std::array<int, 3> order{0, 1, 2};
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return like.stride(a) < like.stride(b); });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return std::pair(like.stride(a), a) < std::pair(like.stride(b), b); });
   const Dims sizes{like.size(0), like.size(1), like.size(2), columns};
   Dims strides{0, 0, 0, 1};
   std::int64_t step = columns;

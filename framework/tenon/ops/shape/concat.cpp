@@ -1,4 +1,5 @@
 // Operators that join tensors along a dimension.
+#include <tenon/core/recycled.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
@@ -27,7 +28,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
   sizes[at] = 0;
   Dtype dtype = first->scalar_type();
   MemoryFormat format = first->suggest_memory_format();  // where all have the same
-  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t, RecycledAllocator<std::int64_t>> lengths;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     lengths.push_back(kSkipped);

@@ -2,6 +2,8 @@
 // Boost.Container's small_vector.
 #pragma once
 
+#include <tenon/core/recycled.h>
+
 #include <cstddef>
 #include <initializer_list>
 #include <new>
@@ -11,6 +13,8 @@ namespace tenon {
 
 template <class T, std::size_t N>
 class SmallVector {
+  static_assert(alignof(T) <= alignof(std::max_align_t), "recycled memory has no larger alignment");
+
  public:
   using value_type = T;
   using iterator = T*;
@@ -70,7 +74,7 @@ class SmallVector {
   /// Makes room for so many elements.
   void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
-    T* grown = static_cast<T*>(::operator new (capacity * sizeof(T), std::align_val_t{alignof(T)}));
+    T* grown = static_cast<T*>(take_recycled(capacity * sizeof(T)));
     for (std::size_t i = 0; i < size_; ++i) {
       new (grown + i) T(std::move(data_[i]));
       data_[i].~T();
@@ -112,7 +116,7 @@ class SmallVector {
  private:
   T* inline_data() { return reinterpret_cast<T*>(inline_); }
   void release_heap() {
-    if (data_ != inline_data()) ::operator delete (data_, std::align_val_t{alignof(T)});
+    if (data_ != inline_data()) give_recycled(data_, capacity_ * sizeof(T));
   }
   void destroy() {
     clear();

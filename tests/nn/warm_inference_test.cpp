@@ -1,0 +1,79 @@
+// An inference step that has run before takes nothing from the heap of C++: its tensors' objects are recycled, their
+// memory is the allocator's. A program of its own, since it replaces the global operator new.
+#include <tenon/tenon.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<long> taken{0};
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  taken.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, const std::nothrow_t& /*none*/) noexcept {
+  taken.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t& /*none*/) noexcept { std::free(memory); }
+
+namespace tenon {
+namespace {
+
+class WarmInference : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "under a sanitizer every object comes from the heap";
+#endif
+  }
+};
+
+/// What `step` takes from the heap once it has run a few times.
+template <class Step>
+long taken_when_warm(Step step) {
+  const NoGradGuard no_grad;
+  for (int i = 0; i < 5; ++i) step();
+  const long before = taken.load();
+  step();
+  return taken.load() - before;
+}
+
+TEST_F(WarmInference, OfAPerceptronTakesNothing) {
+  nn::Sequential model(nn::Linear(64, 32), nn::ReLU(), nn::Dropout(0.1), nn::Linear(32, 32), nn::GELU(),
+                       nn::Linear(32, 10), nn::Softmax(-1));
+  model->eval();
+  const Tensor x = randn({1, 64});
+  EXPECT_EQ(taken_when_warm([&] { model->forward(x); }), 0);
+}
+
+TEST_F(WarmInference, OfATransformersBlockTakesNothing) {
+  nn::Embedding embedding(100, 32);
+  nn::LayerNorm norm(nn::LayerNormOptions({32}));
+  nn::Linear queries(32, 96), out(32, 32), wide(32, 128), narrow(128, 32);
+  const Tensor symbols = randint(0, 100, {1, 8}, TensorOptions().dtype(kInt64));
+  EXPECT_EQ(taken_when_warm([&] {
+              Tensor x = embedding(symbols);
+              const Tensor qkv = queries(norm(x)).view({1, 8, 3, 4, 8}).permute({2, 0, 3, 1, 4});
+              const Tensor y = scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2));
+              x = x + out(y.transpose(1, 2).reshape({1, 8, 32}));
+              x = x + narrow(gelu(wide(norm(x))));
+              return cat({x, x.mul(2)}, -1).argmax(-1);
+            }),
+            0);
+}
+
+TEST_F(WarmInference, IsCountedHere) {
+  EXPECT_GT(taken_when_warm([] { return std::vector<int>(100).size(); }), 0);
+}
+
+}  // namespace
+}  // namespace tenon
