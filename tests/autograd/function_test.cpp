@@ -76,6 +76,35 @@ struct MarksWithoutReturning : autograd::Function<MarksWithoutReturning> {
   }
 };
 
+/// Three times as much, where it lies.
+struct TriplesInPlace : autograd::Function<TriplesInPlace> {
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& x) {
+    x.mul_(3);
+    context->mark_dirty({x});
+    return x;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list gradients) {
+    return {gradients[0] * 3};
+  }
+};
+
+TEST(Function, ThatWritesToAViewIsPartOfTheHistoryOfItsBase) {
+  const Tensor x = ones({4}, requires_grad());
+  const Tensor base = x * 2;
+  const Tensor part = base.narrow(0, 1, 2);
+  const Tensor written = TriplesInPlace::apply(part);
+  EXPECT_EQ(written.unsafeGetTensorImpl(), part.unsafeGetTensorImpl());
+  EXPECT_TRUE(base.equal(tensor({2., 6., 6., 2.}, TensorOptions(kFloat32))));
+  base.sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({2., 6., 6., 2.}, TensorOptions(kFloat32))));
+}
+
+TEST(Function, ThatWritesWithoutAGradientGivesBackTheInputItself) {
+  const Tensor whole = ones({2}, TensorOptions(kInt64));
+  EXPECT_EQ(TriplesInPlace::apply(whole).unsafeGetTensorImpl(), whole.unsafeGetTensorImpl());
+  EXPECT_TRUE(whole.eq(3).all().item<bool>());
+}
+
 TEST(Function, ADirtyInputMustComeBack) {
   const Tensor x = ones({2}, requires_grad()) * 2;
   EXPECT_THAT([&] { MarksWithoutReturning::apply(x); },

@@ -35,6 +35,12 @@ TEST(Version, CountsWritesThroughAnyAlias) {
   EXPECT_EQ(randn({2})._version(), 0);
 }
 
+TEST(Version, WhoeverModifiedASavedTensorIsToldHowToFindOutWhere) {
+  const Tensor y = ones({2}, requires_grad()).exp();
+  y.add_(1);
+  EXPECT_THAT([&] { y.sum().backward(); }, ThrowsMessage<Error>(HasSubstr("Hint: enable anomaly detection")));
+}
+
 TEST(Version, ModifiedSavedTensorIsReportedWithBothVersions) {
   const Tensor x = ones({2}, requires_grad());
   const Tensor y = x.exp();

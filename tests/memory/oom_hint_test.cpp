@@ -72,6 +72,15 @@ TEST(OomHint, TheCauseIsToldByTheFigures) {
   EXPECT_EQ(oom_cause(other), OomCause::kLimit);
 }
 
+TEST(OomHint, ForALimitSaysWhatItIsWhatIsNeededAndWhatWouldDo) {
+  OutOfMemoryInfo info = kPieces;
+  info.limit_bytes = 4 * MiB;
+  info.requested_bytes = 5 * MiB + 512 * KiB;
+  EXPECT_EQ(oom_hint(info, {.stats = MemoryStats{}}),
+            "the limit of 4.00 MiB is below the 5.50 MiB that this step needs: a limit of at least 6.00 MiB would have "
+            "let it pass");
+}
+
 TEST(OomHint, NeverSuggestsWhatIsOnAlready) {
   MemoryStats stats;
   EXPECT_THAT(oom_hint(kPieces, {.stats = stats, .has_virtual_memory = true}), HasSubstr("expandable"));

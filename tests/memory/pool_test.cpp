@@ -8,6 +8,7 @@
 #include <memory/test_policy.h>
 
 #include <map>
+#include <optional>
 #include <thread>
 
 namespace tenon {
@@ -28,9 +29,11 @@ class Pools final : public Allocator {
   void begin_pool(std::uint64_t pool, StreamRef) override { ++uses[pool]; }
   void end_pool(std::uint64_t pool) override { --uses[pool]; }
   void release_pool(std::uint64_t pool) override { uses.erase(pool); }
+  void configure_pool(std::uint64_t, const PoolOptions& options) override { configured = options; }
 
   std::map<std::uint64_t, int> uses;
   std::uint64_t last_pool = 0, last_freed_pool = 0;
+  std::optional<PoolOptions> configured;
 
  private:
   MemorySource& source_;
@@ -97,6 +100,19 @@ TEST_F(PoolTest, AreGivenUpWithTheirOwner) {
   EXPECT_TRUE(policy().uses.contains(id));
   pool.reset();
   EXPECT_FALSE(policy().uses.contains(id));
+}
+
+TEST_F(PoolTest, AreConfiguredWhereOneOfTheirOptionsIsGiven) {
+  for (const bool use_on_oom : {false, true}) {
+    for (const bool no_split : {false, true}) {
+      policy().configured.reset();
+      const MemPool pool(stack, {.use_on_oom = use_on_oom, .no_split = no_split});
+      ASSERT_EQ(policy().configured.has_value(), use_on_oom || no_split);
+      if (!policy().configured) continue;
+      EXPECT_EQ(policy().configured->use_on_oom, use_on_oom);
+      EXPECT_EQ(policy().configured->no_split, no_split);
+    }
+  }
 }
 
 TEST_F(PoolTest, AreRefusedByAPolicyWithoutThem) { EXPECT_THROW(MemPool pool(test::make_stack(source)), Error); }

@@ -154,6 +154,25 @@ TEST(RandomDraws, ComeFromTheGeneratorGivenAndLeaveTheOtherAlone) {
   }
 }
 
+TEST(RandomDraws, OfAChanceAreOneWhereTheWordIsBelowItWhateverTheDtype) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Generator words(seed);
+    const auto drawn = empty({1}, TensorOptions(kInt64)).random_(0, std::int64_t{1} << 62, words).item<std::int64_t>();
+    const auto word = static_cast<double>(drawn & 0xffffffff);  // the first of the seed
+    for (const Dtype dtype : {kFloat16, kFloat32, kFloat64, kBool, kUInt8, kInt64}) {
+      SCOPED_TRACE(toString(dtype));
+      for (const int is_below : {0, 1}) {
+        const double chance = (word + is_below) * 0x1p-32;
+        Generator one(seed), of_each(seed);
+        EXPECT_EQ(mean_of(empty({1}, TensorOptions(dtype)).bernoulli_(chance, one)), is_below);
+        const Tensor chances = full({1}, chance, TensorOptions(kFloat64));
+        EXPECT_EQ(mean_of(empty({1}, TensorOptions(dtype)).bernoulli_(chances, of_each)), is_below);
+      }
+    }
+  }
+}
+
 TEST(RandomDraws, AreFreshTensorsThatMayWantAGradient) {
   for (const Tensor& x :
        {rand({3}, requires_grad()), randn({3}, requires_grad()), normal(0, 1, {3}, std::nullopt, requires_grad())}) {

@@ -7,6 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
+
 namespace tenon::test {
 namespace {
 
@@ -139,6 +141,38 @@ TEST_F(CudaMemory, APartOfAMappedRangeMayGoBeforeItIsShared) {
   memory(0).unmap(address + 3 * page(), page());
   memory(0).destroy(physical, 4 * page());
   memory(0).unreserve(address, 4 * page());
+}
+
+/// What memory without pages still does, and what it refuses.
+void expect_no_virtual_memory(MemorySource& memory) {
+  EXPECT_FALSE(memory.traits().virtual_memory);
+  EXPECT_EQ(memory.traits().page_bytes, 0U);
+  void* const address = memory.acquire(4096);
+  EXPECT_NE(address, nullptr);
+  memory.release(address, 4096);
+  expect_error([&] { memory.reserve(2 * MiB); }, "cuda:0");
+  expect_error([&] { memory.create(2 * MiB); }, "cuda:0");
+}
+
+TEST_F(CudaMemory, OfADeviceWithoutPagesIsAcquiredAndNotMapped) {
+  restart({.virtual_memory = emulated_cuda::VirtualMemory::kOfNoDevice});
+  expect_no_virtual_memory(memory(0));
+  EXPECT_TRUE(device(0).share_memory_with(1)) << "what is acquired";
+  EXPECT_EQ(emulated_cuda::calls("cuMemSetAccess"), 0);
+}
+
+using CudaMemoryDeathTest = CudaMemory;
+
+/// In a process of its own: the driver's calls are looked up once.
+TEST_F(CudaMemoryDeathTest, OfADriverThatHasNoneOfThoseCallsIsAcquiredAndNotMapped) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto use = [&] {
+    restart({.virtual_memory = emulated_cuda::VirtualMemory::kOfNoDriver});
+    expect_no_virtual_memory(memory(0));
+    EXPECT_EQ(emulated_cuda::calls("cuMemGetAllocationGranularity"), 0);
+    std::exit(HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(use(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(CudaMemory, IsOutOfTheHostsReach) {

@@ -3,6 +3,7 @@
 #include "plugins/reopened_cuda.h"
 #include "support/emulated_cuda/emulated_cuda.h"
 
+#include <tenon/core/units.h>
 #include <tenon/device/vendor_libraries.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/tenon.h>
@@ -100,6 +101,21 @@ TEST_F(CudaSwitches, ASecondDeviceUsesHandlesOfItsOwnAndNoContextOfTheFirst) {
   const Tensor y = matmul(conv2d(x, w).reshape({8, 9}), ones({9, 2}).to(second));
   EXPECT_EQ(y.to(kCPU).sum().item<double>(), 27 * 9 * 2 * 8);
   EXPECT_EQ(emulated_cuda::contexts(), std::vector<int>{1});
+}
+
+/// 8.9 is the newest before it; code for tensor cores is looked for from 8.0 on, that of any device before it is not.
+TEST_F(CudaSwitches, WhatADeviceIsOfferedIsByItsComputeCapability) {
+  const auto after_work_on = [](int capability) {
+    reopen_cuda({}, [&] { emulated_cuda::start({.compute_capability = capability}); });
+    matmul(on_device(1, {8, 8}), on_device(1, {8, 8})).to(kCPU);
+    const Tensor x = on_device(1, {1, 2, 32, 64}).to(kFloat16);
+    scaled_dot_product_attention(x, x, x).to(kCPU);
+    return std::pair(emulated_cuda::offered_workspace_bytes(), emulated_cuda::calls("cudaFuncGetAttributes") != 0);
+  };
+  EXPECT_EQ(after_work_on(75), std::pair(4 * MiB, false));
+  EXPECT_EQ(after_work_on(86), std::pair(4 * MiB, true));
+  EXPECT_EQ(after_work_on(89), std::pair(4 * MiB, true));
+  EXPECT_EQ(after_work_on(90), std::pair(32 * MiB, true));
 }
 
 TEST_F(CudaSwitches, HandlesGoWithTheirDevice) {

@@ -1,5 +1,6 @@
 // The caching policy under threads: blocks do not overlap, nothing is lost, and the peaks are those of sums that were.
 #include <schedules/seeds.h>
+#include <support/unseen.h>
 
 #include <caching/caching_allocator.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -15,6 +16,7 @@ namespace {
 
 using tenon::test::run_scheduled;
 using tenon::test::try_seeds;
+using tenon::test::Unseen;
 
 TEST(PeaksSchedules, AreAtLeastWhatAllStreamsHadAtOneTime) {
   constexpr std::size_t kStreams = 3;
@@ -54,6 +56,7 @@ TEST(CachingSchedules, NoTwoThreadsGetTheSameBytes) {
     CachingAllocator policy(device, Settings{});
     std::map<char*, std::size_t> taken;
     const auto take = [&](const Block& block) {
+      const Unseen books;
       auto* const begin = static_cast<char*>(block.data);
       const auto after = taken.upper_bound(begin);
       EXPECT_TRUE(after == taken.end() || begin + block.bytes <= after->first) << "seed " << seed;
@@ -62,6 +65,10 @@ TEST(CachingSchedules, NoTwoThreadsGetTheSameBytes) {
         EXPECT_LE(address + bytes, begin);
       }
       taken[begin] = block.bytes;
+    };
+    const auto give = [&](const Block& block) {
+      const Unseen books;
+      taken.erase(static_cast<char*>(block.data));
     };
     const auto body = [&](std::uint64_t thread) {
       return [&, thread] {
@@ -76,7 +83,7 @@ TEST(CachingSchedules, NoTwoThreadsGetTheSameBytes) {
           } else {
             const Block block = live.back();
             live.pop_back();
-            taken.erase(static_cast<char*>(block.data));
+            give(block);
             if (random() % 3 == 0) policy.record_use(block, stream);
             policy.deallocate(block, random() % 4 == 0 ? stream : block.request.stream);
           }
@@ -84,7 +91,7 @@ TEST(CachingSchedules, NoTwoThreadsGetTheSameBytes) {
           if (random() % 16 == 0) policy.trim(0);
         }
         for (const Block& block : live) {
-          taken.erase(static_cast<char*>(block.data));
+          give(block);
           policy.deallocate(block, block.request.stream);
         }
       };

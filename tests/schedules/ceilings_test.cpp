@@ -1,6 +1,7 @@
 // Ceilings that are kept by compare-and-swap: no two threads get past one together, and what is given back, or was
 // never taken, is there for others.
 #include <schedules/seeds.h>
+#include <support/unseen.h>
 
 #include <tenon/core/error.h>
 #include <tenon/memory/layers/layer.h>
@@ -8,7 +9,11 @@
 #include <tenon/memory/sources/host_memory_source.h>
 #include <tenon/memory/sources/observed_source.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -19,6 +24,7 @@ namespace {
 
 using test::run_scheduled;
 using test::try_seeds;
+using test::Unseen;
 
 constexpr std::size_t kCeilingBytes = 10;
 constexpr std::size_t kPartBytes = 4;  // two fit, three do not
@@ -52,28 +58,46 @@ std::unique_ptr<Allocator> make(const LayerInfo& layer, const std::vector<std::p
                       {.options = options, .traits = observed.traits(), .source = observed, .observed = observed});
 }
 
+/// What all threads together have of it.
+class Live {
+ public:
+  explicit Live(std::size_t ceiling_bytes) : ceiling_bytes_(ceiling_bytes) {}
+  void take(std::size_t bytes) {
+    const Unseen books;
+    bytes_ += bytes;
+    most_bytes_ = std::max(most_bytes_, bytes_);
+    EXPECT_LE(bytes_, ceiling_bytes_);
+  }
+  void give(std::size_t bytes) {
+    const Unseen books;
+    bytes_ -= bytes;
+  }
+  std::size_t most_bytes() const { return most_bytes_; }
+
+ private:
+  const std::size_t ceiling_bytes_;
+  std::size_t bytes_ = 0, most_bytes_ = 0;
+};
+
 /// Three threads want more than there is.
 void expect_ceiling(const LayerInfo& layer, const std::vector<std::pair<std::string, std::string>>& options) {
   try_seeds(200, [&](std::uint64_t seed) {
     AddressOnlySource device;
     ObservedSource observed(device);
     const auto limited = make(layer, options, observed);
-    std::size_t live = 0;
-    int served = 0;
+    Live live(kCeilingBytes);
     const auto body = [&] {
       for (int round = 0; round < 6; ++round) {
         const auto block = try_to_allocate(*limited, kPartBytes);
         if (!block) continue;
-        ++served;
-        live += kPartBytes;
-        EXPECT_LE(live, kCeilingBytes);
+        live.take(kPartBytes);
         tenon::test::schedule_point();
-        live -= kPartBytes;
+        live.give(kPartBytes);
         limited->deallocate(*block, {});
       }
     };
     run_scheduled(seed, {body, body, body});
-    EXPECT_GT(served, 0);
+    EXPECT_GT(live.most_bytes(), 0U);
     EXPECT_TRUE(try_to_allocate(*limited, kCeilingBytes)) << "something is still counted";
     EXPECT_FALSE(try_to_allocate(*limited, 1)) << "not all of it is counted";
   });
@@ -108,15 +132,14 @@ TEST(CeilingSchedules, OfABudgetNeverRefusesWhatTheOthersLeaveRoomFor) {
 TEST(CeilingSchedules, OfTheHostsMemoryIsNotPassedByTwoTogether) {
   try_seeds(200, [](std::uint64_t seed) {
     HostMemorySource source({.capacity_bytes = 5 * 512});
-    std::size_t live = 0;
+    Live live(5 * 512);
     const auto body = [&] {
       for (int round = 0; round < 6; ++round) {
         void* const place = source.acquire(1024);
         if (place == nullptr) continue;
-        live += 1024;
-        EXPECT_LE(live, 5u * 512);
+        live.take(1024);
         tenon::test::schedule_point();
-        live -= 1024;
+        live.give(1024);
         source.release(place, 1024);
       }
     };
@@ -130,22 +153,20 @@ TEST(CeilingSchedules, OfADeviceIsNotPassedByTwoTogetherAndItsPeakIsWhatWas) {
     AddressOnlySource device;
     ObservedSource source(device);
     source.add_layer_limit(5 * 512);
-    std::size_t live = 0, most = 0;
+    Live live(5 * 512);
     const auto body = [&] {
       for (int round = 0; round < 6; ++round) {
         void* const place = source.acquire(1024);
         if (place == nullptr) continue;
-        live += 1024;
-        most = std::max(most, live);
-        EXPECT_LE(live, 5u * 512);
+        live.take(1024);
         tenon::test::schedule_point();
-        live -= 1024;
+        live.give(1024);
         source.release(place, 1024);
       }
     };
     run_scheduled(seed, {body, body, body});
     EXPECT_EQ(source.reserved_bytes(), 0u);
-    EXPECT_GE(source.peak_reserved_bytes(), most);
+    EXPECT_GE(source.peak_reserved_bytes(), live.most_bytes());
     EXPECT_LE(source.peak_reserved_bytes(), 2u * 1024);
   });
 }

@@ -1,6 +1,7 @@
 // mortise under threads: no byte of the device is in two blocks, whatever streams take from each other meanwhile, and
 // nothing is lost.
 #include <schedules/seeds.h>
+#include <support/unseen.h>
 
 #include <mortise/mortise_allocator.h>
 #include <tenon/core/error.h>
@@ -19,6 +20,7 @@ namespace {
 
 using tenon::test::run_scheduled;
 using tenon::test::try_seeds;
+using tenon::test::Unseen;
 
 constexpr std::size_t kPage = 2 * MiB;
 
@@ -29,6 +31,7 @@ class WatchedDevice final : public ForwardingSource {
 
   void map(void* address, std::size_t bytes, Physical physical, std::size_t offset) override {
     ForwardingSource::map(address, bytes, physical, offset);
+    const Unseen books;
     for (std::size_t done = 0; done < bytes; done += kPage)
       pages_[Address(address) + done] = physical.value << 40 | (offset + done);
     mapped_again_ += known_.insert(physical.value).second ? 0 : 1;
@@ -36,11 +39,12 @@ class WatchedDevice final : public ForwardingSource {
   /// How often memory that has an address got another one.
   int mapped_again() const { return mapped_again_; }
   void unmap(void* address, std::size_t bytes) noexcept override {
-    for (std::size_t done = 0; done < bytes; done += kPage) pages_.erase(Address(address) + done);
+    forget(address, bytes);
     ForwardingSource::unmap(address, bytes);
   }
 
   void take(const Block& block) {
+    const Unseen books;
     for_each_part(block, [&](std::uint64_t begin, std::uint64_t end) {
       const auto after = taken_.upper_bound(begin);
       EXPECT_TRUE(after == taken_.end() || end <= after->first);
@@ -49,10 +53,15 @@ class WatchedDevice final : public ForwardingSource {
     });
   }
   void give(const Block& block) {
+    const Unseen books;
     for_each_part(block, [&](std::uint64_t begin, std::uint64_t) { taken_.erase(begin); });
   }
 
  private:
+  void forget(void* address, std::size_t bytes) {
+    const Unseen books;
+    for (std::size_t done = 0; done < bytes; done += kPage) pages_.erase(Address(address) + done);
+  }
   /// Calls visit(begin, end) with the bytes of the device, page by page.
   template <class Visit>
   void for_each_part(const Block& block, Visit&& visit) {

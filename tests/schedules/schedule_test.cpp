@@ -1,7 +1,9 @@
 // The schedules themselves: a seed gives one order, seeds give many, and a race that needs one of them is found.
 #include <schedules/seeds.h>
+#include <support/unseen.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <string>
@@ -12,6 +14,7 @@ namespace {
 
 using test::run_scheduled;
 using test::try_seeds;
+using test::Unseen;
 
 /// Who had the turn, step by step.
 std::string order_of(std::uint64_t seed) {
@@ -21,6 +24,7 @@ std::string order_of(std::uint64_t seed) {
     return [&, name] {
       for (int i = 0; i < 5; ++i) {
         ++steps;
+        const Unseen books;
         order += name;
       }
     };
@@ -89,6 +93,28 @@ TEST(ScheduleDeathTest, EndsWithItsSeedWhenNobodyCanGoOn) {
   };
   EXPECT_DEATH(forgotten(), "schedule of seed 7: every thread waits");
 }
+
+#if defined(__SANITIZE_THREAD__)
+/// Though one of them runs at a time, and they do so in one order for each seed.
+TEST(ScheduleDeathTest, ThreadSanitizerSeesThatAMemoryOrderIsTooWeak) {
+  const auto hand_over = [](std::memory_order order) {
+    int value = 0;
+    std::atomic<bool> is_ready{false};
+    const auto giver = [&] {
+      value = 1;
+      is_ready.store(true, order);
+    };
+    const auto taker = [&] {
+      while (!is_ready.load(std::memory_order_acquire)) test::give_way();
+      EXPECT_EQ(value, 1);
+    };
+    run_scheduled(1, {giver, taker});
+    std::exit(0);
+  };
+  EXPECT_EXIT(hand_over(std::memory_order_release), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(hand_over(std::memory_order_relaxed), ::testing::ExitedWithCode(66), "data race");
+}
+#endif
 
 }  // namespace
 }  // namespace tenon

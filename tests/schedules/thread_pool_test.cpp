@@ -4,6 +4,7 @@
 #include <cpu/thread_pool.h>
 
 #include <array>
+#include <atomic>
 
 namespace tenon::cpu {
 namespace {
@@ -40,7 +41,7 @@ TEST(ThreadPoolSchedules, RunEveryPartOnceAndEnd) {
 TEST(ThreadPoolSchedules, ServeTwoCallersWhileAThirdStopsTheWorkers) {
   set_thread_count(3);
   try_seeds(100, [](std::uint64_t seed) {
-    int callers = 3;
+    std::atomic<int> callers{3};
     const auto leave = [&] {
       if (--callers == 0) stop_threads();
     };

@@ -1,5 +1,6 @@
 // The turn is handed from thread to thread; whoever has it may touch the schedule.
 #include <support/schedule.h>
+#include <support/unseen.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -130,29 +131,39 @@ thread_local int own_number = -1;
 bool is_scheduled() { return own_number >= 0; }
 
 void schedule_point() {
+  const Unseen here;
   if (is_scheduled()) current->point(own_number);
 }
 void give_way() {
+  const Unseen here;
   if (is_scheduled()) current->give_way(own_number);
 }
 void wait_at(const void* place) {
+  const Unseen here;
   if (is_scheduled()) current->wait_at(own_number, place);
 }
 void wake(const void* place, bool all) {
+  const Unseen here;
   if (is_scheduled()) current->wake(place, all);
 }
-int expect_thread() { return is_scheduled() ? current->add() : -1; }
+int expect_thread() {
+  const Unseen here;
+  return is_scheduled() ? current->add() : -1;
+}
 void enter_thread(int number) {
+  const Unseen here;
   if (number < 0) return;
   current->enter(number);
   own_number = number;
 }
 void leave_thread() {
+  const Unseen here;
   if (!is_scheduled()) return;
   const int me = std::exchange(own_number, -1);
   current->leave(me);
 }
 void wait_for_thread(int number) {
+  const Unseen here;
   if (!is_scheduled() || number < 0) return;
   while (!current->has_left(number)) wait_at(current->end_of(number));
 }
@@ -164,17 +175,21 @@ void run_scheduled(std::uint64_t seed, const std::vector<std::function<void()>>&
   current = &schedule;
   std::latch all_have_left(1);  // until then no thread ends: what runs when it does is in no order
   std::vector<std::jthread> threads;
-  for (const auto& body : bodies) {
-    const int number = schedule.add();
+  for (std::size_t i = 0; i < bodies.size(); ++i) schedule.add();  // all, before one of them looks for its place
+  for (int number = 0; const auto& body : bodies) {
     threads.emplace_back([&body, &all_have_left, number] {
       enter_thread(number);
       body();
       leave_thread();
       all_have_left.wait();
     });
+    ++number;
   }
-  schedule.begin();
-  schedule.wait_until_over();
+  {
+    const Unseen here;
+    schedule.begin();
+    schedule.wait_until_over();
+  }
   all_have_left.count_down();
   threads.clear();
   current = nullptr;

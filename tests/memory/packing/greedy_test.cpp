@@ -132,6 +132,15 @@ TEST(Greedy, FirstFitIsTheLowestFreePlace) {
   }
 }
 
+TEST(Greedy, AFixedBufferMayEndAtTheLimitAndNotBeyondIt) {
+  for (const std::uint64_t offset : {0U, 5U, 6U, 7U}) {
+    const std::vector<Buffer> buffers = {{.lower = 0, .upper = 2, .size = 4, .offset = offset}};
+    Workspace work(buffers);
+    Offsets offsets;
+    EXPECT_EQ(first_fit(work, {0}, 10, offsets).failed.has_value(), offset == 7) << offset;
+  }
+}
+
 TEST(Greedy, ReportsWhoDidNotFit) {
   const std::vector<Buffer> buffers = {{.lower = 0, .upper = 2, .size = 4}, {.lower = 1, .upper = 3, .size = 3}};
   Workspace work(buffers);

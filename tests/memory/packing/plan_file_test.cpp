@@ -82,6 +82,10 @@ TEST(PlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(refusal_of(changed(text, "tenon-plan 1", "tenon-plan 2")), HasSubstr("a plan of version 2"));
   EXPECT_THAT(refusal_of(changed(text, "blocks 3", "blocks 4")), HasSubstr("x.plan:10: a block has seven fields"));
   EXPECT_THAT(refusal_of(changed(text, "blocks 3", "blocks 99999999999")), HasSubstr("more blocks than"));
+  for (const char* number : {"4611686018427387904", "99999999999999999999", "6080x", "-1", ""})
+    EXPECT_THAT(refusal_of(changed(text, "height 6080", std::string("height ") + number)),
+                HasSubstr("expected a number below 2^62"))
+        << number;
   EXPECT_THAT(refusal_of(changed(text, " 64 ", " 65 ")), HasSubstr("smaller than its request"));
   EXPECT_THAT(refusal_of(changed(text, "parameter", "perimeter")), HasSubstr("x.plan:7: there is no purpose"));
   EXPECT_THAT(refusal_of(changed(text, "height 6080", "height 6144")), HasSubstr("the file was changed"));

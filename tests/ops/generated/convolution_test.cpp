@@ -105,15 +105,42 @@ TEST(GeneratedConvolution, ValuesAndGradients) {
     expect_near(weight.grad(), of_w);
     if (has_bias) expect_near(bias.grad(), of_b);
     // In float32 another implementation may serve it.
+    const auto in_float32 = [&](const Tensor& of) {
+      return draws.in_some_layout(of.detach().to(kFloat32)).set_requires_grad(true);
+    };
+    const Tensor i = in_float32(input), k = in_float32(weight), shift = has_bias ? in_float32(bias) : Tensor();
     const Tensor single = [&] {
-      const NoGradGuard guard;
-      const Tensor i = draws.in_some_layout(input.to(kFloat32)), k = draws.in_some_layout(weight.to(kFloat32));
-      const Tensor shift = has_bias ? bias.to(kFloat32) : Tensor();
       if (c.rank == 1) return conv1d(i, k, shift, c.stride, c.padding, c.dilation, c.groups);
       if (c.rank == 2) return conv2d(i, k, shift, c.stride, c.padding, c.dilation, c.groups);
       return conv3d(i, k, shift, c.stride, c.padding, c.dilation, c.groups);
     }();
     expect_near(single, want, 1e-4);
+    (single * scale.to(kFloat32)).sum().backward();
+    expect_near(i.grad(), of_x, 1e-4);
+    expect_near(k.grad(), of_w, 1e-4);
+    if (has_bias) expect_near(shift.grad(), of_b, 1e-4);
+  });
+}
+
+/// The weights are large beside the pictures, as at the end of a network: their gradient is then found channels by
+/// channels, and not picture by picture.
+TEST(GeneratedConvolution, WeightGradientsOfManyChannelsOverSmallPictures) {
+  for_each_case(29, 12, [](Draws& draws) {
+    const std::int64_t channels = draws.integer(16, 40), out_channels = 16 * draws.integer(8, 20),
+                       size = draws.integer(3, 6);
+    const Tensor x = draws.tensor({draws.integer(1, 2), channels, size, size});
+    const Tensor w = draws.tensor({out_channels, channels, 3, 3}),
+                 scale = draws.tensor({x.size(0), out_channels, size, size});
+    const auto gradient = [&](const Tensor& input, const Tensor& given) {
+      const Tensor weight = given.detach().contiguous().set_requires_grad(true);
+      conv2d(input, weight, Tensor(), 1, 1).backward(scale.to(weight.scalar_type()));
+      return weight.grad();
+    };
+    const Array want(gradient(x.contiguous(), w));
+    const Tensor single = x.to(kFloat32).contiguous();
+    expect_near(gradient(single, w.to(kFloat32)), want, 1e-4);
+    const Tensor last = single.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
+    expect_near(gradient(last, w.to(kFloat32)), want, 1e-4);
   });
 }
 

@@ -3,6 +3,8 @@
 #include "support/emulated_cuda/misuse.h"
 
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <utility>
 
 using namespace tenon::emulated_cuda;
@@ -103,6 +105,7 @@ CUresult granularity(std::size_t* bytes, const CUmemAllocationProp* properties, 
   DriverCall call("cuMemGetAllocationGranularity");
   if (call.refused()) return call.driver_refusal();
   if (!exists(call.machine(), properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  if (call.machine().settings.virtual_memory != VirtualMemory::kWhole) return CUDA_ERROR_NOT_SUPPORTED;
   *bytes = call.machine().settings.page_bytes;
   return CUDA_SUCCESS;
 }
@@ -268,6 +271,12 @@ const Entry kEntries[] = {
     {"cuMemSetAccess", 10020, address(set_access)},
 };
 
+bool is_missing(const Entry& entry) {
+  Call call("cudaGetDriverEntryPointByVersion", Call::Needs::kNothing);
+  return std::string_view(entry.name).starts_with("cuMem") &&
+         call.machine().settings.virtual_memory == VirtualMemory::kOfNoDriver;
+}
+
 }  // namespace
 
 extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
@@ -275,6 +284,11 @@ extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void
   for (const Entry& entry : kEntries) {
     if (std::strcmp(entry.name, symbol) != 0) continue;
     if (entry.version != version) misuse(std::string(symbol) + " is not emulated in that version");
+    if (is_missing(entry)) {
+      *function = nullptr;
+      *found = cudaDriverEntryPointSymbolNotFound;
+      return cudaSuccess;
+    }
     *function = entry.function;
     *found = cudaDriverEntryPointSuccess;
     return cudaSuccess;

@@ -32,10 +32,18 @@ struct Fault {
   int nth = 1;
 };
 
+/// What the machine can do about virtual memory.
+enum class VirtualMemory {
+  kWhole,
+  kOfNoDevice,  ///< the driver has the calls, and says of its devices that they cannot
+  kOfNoDriver,  ///< the driver is older than the calls
+};
+
 struct Settings {
   int devices = 2;
   std::size_t capacity_bytes = std::size_t{8} << 30;
   std::size_t page_bytes = std::size_t{2} << 20;  ///< granularity of virtual memory
+  VirtualMemory virtual_memory = VirtualMemory::kWhole;
   int driver_version = 13000;
   int compute_capability = 90;  ///< 10 * major + minor: kernels run from the PTX that a driver would take
   bool peer_access = true;
@@ -60,6 +68,8 @@ void fail_call(std::string_view function, std::int64_t nth, int error);
 void lose_device(int device);
 /// Bytes taken of a device.
 std::size_t used_bytes(int device);
+/// The largest workspace that a matrix product of the library was last allowed to ask for.
+std::size_t offered_workspace_bytes();
 /// How many pieces of work are queued and have not run.
 std::size_t queued_work();
 /// Runs up to `count` pieces of work that may run.

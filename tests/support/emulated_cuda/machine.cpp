@@ -212,6 +212,11 @@ std::int64_t calls(std::string_view function) {
   return found == machine_locked().calls.end() ? 0 : found->second;
 }
 
+std::size_t offered_workspace_bytes() {
+  const std::lock_guard lock(g_mutex);
+  return machine_locked().offered_workspace_bytes;
+}
+
 void fail_call(std::string_view function, std::int64_t nth, int error) {
   const std::lock_guard lock(g_mutex);
   const std::string name(function);

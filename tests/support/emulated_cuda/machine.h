@@ -107,6 +107,7 @@ struct Machine {
   AddressSpace space;
   WorkQueue queue;
   unsigned long long next_id = 1;
+  std::size_t offered_workspace_bytes = 0;
   std::map<std::pair<const void*, int>, std::vector<Address>> module_variables;  ///< by module and device
   std::map<const void*, std::unique_ptr<ptx::Module>> faulty_modules;            ///< by fat binary
   std::map<std::string, std::int64_t, std::less<>> calls;

@@ -264,6 +264,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h
   Preference& preference = g_preferences.get(call, handle);
   if (which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
     preference.workspace_bytes = attribute<std::uint64_t>(call, buffer, bytes);
+    call.machine().offered_workspace_bytes = preference.workspace_bytes;
   } else if (which >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
              which <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) {
     preference.alignments.at(which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) =
