@@ -1,4 +1,5 @@
 // Small objects taken again by the thread that gave them back.
+#include <tenon/core/export.h>
 #include <tenon/core/recycled.h>
 
 #include <gtest/gtest.h>
@@ -11,14 +12,8 @@
 namespace tenon {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 TEST(Recycled, TheNextObjectOfASizeIsTheOneGivenBackLast) {
-  if (kSanitized) GTEST_SKIP() << "under a sanitizer every object comes from the heap";
+  if (kIsSanitized) GTEST_SKIP() << "under a sanitizer every object comes from the heap";
   void* first = take_recycled(100);
   void* second = take_recycled(100);
   give_recycled(first, 100);

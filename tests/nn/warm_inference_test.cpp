@@ -1,5 +1,6 @@
 // An inference step that has run before takes nothing from the heap of C++: its tensors' objects are recycled, their
 // memory is the allocator's. A program of its own, since it replaces the global operator new.
+#include <tenon/core/export.h>
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>
@@ -31,9 +32,7 @@ namespace {
 class WarmInference : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "under a sanitizer every object comes from the heap";
-#endif
+    if (kIsSanitized) GTEST_SKIP() << "under a sanitizer every object comes from the heap";
   }
 };
 

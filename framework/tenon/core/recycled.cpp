@@ -1,4 +1,5 @@
 // The lists of free objects of a thread, one for each size in steps of 32 bytes.
+#include <tenon/core/export.h>
 #include <tenon/core/recycled.h>
 
 #include <cstdint>
@@ -6,12 +7,6 @@
 
 namespace tenon {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kRecycles = false;  // a sanitizer has to see every object come and go
-#else
-constexpr bool kRecycles = true;
-#endif
 
 constexpr std::size_t kStep = 32;
 constexpr std::size_t kLargest = 1024;                      // larger ones are rare
@@ -63,7 +58,7 @@ bool keeps() {
 
 void* take_recycled(std::size_t bytes) {
   const std::size_t size = rounded(bytes);
-  if (kRecycles && size <= kLargest) {
+  if (!kIsSanitized && size <= kLargest) {
     FreeObject*& first = lists.first[size / kStep];
     if (FreeObject* object = first) [[likely]] {
       first = object->next;
@@ -76,7 +71,7 @@ void* take_recycled(std::size_t bytes) {
 
 void give_recycled(void* object, std::size_t bytes) noexcept {
   const std::size_t size = rounded(bytes);
-  if (kRecycles && object != nullptr && size <= kLargest && lists.kept + size <= kKeptBytes && keeps()) [[likely]] {
+  if (!kIsSanitized && object != nullptr && size <= kLargest && lists.kept + size <= kKeptBytes && keeps()) [[likely]] {
     FreeObject*& first = lists.first[size / kStep];
     first = new (object) FreeObject{first};
     lists.kept += size;

@@ -4,6 +4,8 @@
 // loaded, hence before any of its code runs, and refuses a mismatch with a sentence that says what to do.
 #pragma once
 
+#include <tenon/core/export.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -33,20 +35,6 @@ struct Descriptor {
 
 #define TENON_STRINGIFY_(x) #x
 #define TENON_STRINGIFY(x) TENON_STRINGIFY_(x)
-#if defined(__SANITIZE_ADDRESS__)
-#define TENON_TAG_SANITIZER "+asan"
-#elif defined(__SANITIZE_THREAD__)
-#define TENON_TAG_SANITIZER "+tsan"
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TENON_TAG_SANITIZER "+asan"
-#elif __has_feature(thread_sanitizer)
-#define TENON_TAG_SANITIZER "+tsan"
-#endif
-#endif
-#if !defined(TENON_TAG_SANITIZER)
-#define TENON_TAG_SANITIZER ""
-#endif
 
 /// GCC and Clang share the Itanium C++ ABI; what differs is the standard library and what sanitizers add.
 inline constexpr char kBuildTag[] =
@@ -55,7 +43,7 @@ inline constexpr char kBuildTag[] =
 #else
     "itanium/libstdc++/cxx11abi=" TENON_STRINGIFY(_GLIBCXX_USE_CXX11_ABI)
 #endif
-    TENON_TAG_SANITIZER;
+    TENON_SANITIZER;
 
 namespace detail {
 

@@ -205,17 +205,6 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   return as_owned(bmm(x, y).view(sizes));
 }
 
-namespace {
-
-/// weight.t(). Where nothing is recorded it is an alias that autograd knows nothing of, since nobody else sees it.
-Tensor transposed(const Tensor& weight) {
-  if (weight.dim() != 2 || autograd::any_requires_grad(weight)) return weight.t();
-  const TensorImpl& impl = weight.impl();
-  return alias_of(weight, {impl.sizes()[1], impl.sizes()[0]}, {impl.strides()[1], impl.strides()[0]}, impl.offset());
-}
-
-}  // namespace
-
 Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   const bool has_bias = bias && bias->defined();
   const std::int64_t features = weight.dim() == 2 ? weight.size(1) : -1;
@@ -224,15 +213,15 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
     const Tensor tall = rows_of(input);
     throw Error("mat1 and mat2 shapes cannot be multiplied (" + shapes(tall, weight.t()) + ")");
   }
-  if (input.dim() == 2 && has_bias && weight.dim() == 2) return addmm(*bias, input, transposed(weight));
+  if (input.dim() == 2 && has_bias && weight.dim() == 2) return addmm(*bias, input, weight.t());
   if (input.dim() > 2 && weight.dim() == 2) {
     Dims sizes = input.impl().sizes();
     sizes[sizes.rank() - 1] = weight.size(0);
     const Tensor tall = rows_of(input);
-    return has_bias ? product(kAddmm, tall, transposed(weight), *bias, 1, 1, &sizes)
-                    : product(kMm, tall, transposed(weight), {}, 1, 1, &sizes);
+    return has_bias ? product(kAddmm, tall, weight.t(), *bias, 1, 1, &sizes)
+                    : product(kMm, tall, weight.t(), {}, 1, 1, &sizes);
   }
-  const Tensor result = matmul(input, transposed(weight));
+  const Tensor result = matmul(input, weight.t());
   return has_bias ? result.add(*bias).to(result.scalar_type()) : result;
 }
 Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
