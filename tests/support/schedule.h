@@ -4,8 +4,8 @@
 // Every step of a Scheduled… type (scheduled_std.h) is a place where the threads may change. One thread has the turn; a
 // thread that waits for a mutex, for an atomic or for another thread's end is out until somebody wakes it, and when all
 // are out the test fails. What is found are orders of steps; the hardware's reordering of one thread's steps is not
-// seen, nor is anything between two steps. ThreadSanitizer sees those: the turn is handed on behind its back (unseen.h),
-// so that a std::memory_order that is too weak is a race for it though the threads ran one at a time.
+// seen, nor is anything between two steps. ThreadSanitizer sees those: the turn is handed on behind its back
+// (unseen.h), so that a std::memory_order that is too weak is a race for it though the threads ran one at a time.
 #pragma once
 
 #include <cstdint>
