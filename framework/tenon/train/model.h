@@ -36,8 +36,8 @@ struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text.
   std::function<Tensor(const Tensor&)> forward;
-  ActivationForm activations;        ///< without blocks: no closed form is known
-  std::int64_t head_parameters = 0;  ///< that get their gradient before the last block's backward begins
+  ActivationForm activations;  ///< without blocks: no closed form is known
+  GradientForm gradients;      ///< for such a form
 };
 /// Of a holder whose forward takes one tensor.
 template <class Holder>

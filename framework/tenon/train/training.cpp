@@ -40,6 +40,7 @@ DefaultDtype::~DefaultDtype() { set_default_dtype(previous_); }
 Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits, RunState state)
     : config_(config),
       options_(config.section("train")),
+      techniques_(techniques_of(config)),
       progress_(progress),
       limits_(limits),
       state_(std::move(state)),
@@ -51,6 +52,7 @@ ExperimentResult Training::run() {
   prepare();
   check_sizes();
   resume();
+  make_step();  // hooks are on the parameters that a resumed run has
   result_.memory = device_.allocator().stats();
   phases_.end(RunPhase::kSetup, result_.memory, result_.peak);
   progress_.beginning();
@@ -108,15 +110,19 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
+  note_theory();
+}
+
+void Training::make_step() {
   step_.emplace(StepParts{
       .options = options_,
+      .techniques = techniques_,
       .model = model_,
       .data = *data_.train,
       .optimizer = *optimizer_,
       .batch_size = batch_size_,
       .computes = computes_,
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
-  note_theory();
 }
 
 void Training::make_model_on_device() {
@@ -213,15 +219,16 @@ void Training::note_theory() {
   };
   const Theory theory =
       theory_of({.form = model_.activations,
+                 .gradients = model_.gradients,
                  .parameters = result_.parameters,
-                 .head_parameters = model_.head_parameters,
                  .state_bytes = state_bytes(options_, model_.module->parameters()),
                  .data_bytes = current(Purpose::kData),
                  .element_bytes = static_cast<std::int64_t>(size_of(dtype_named(options_.text("precision")))),
                  .batch_size = batch_size_,
-                 .micro_batches = options_.integer("micro_batches"),
+                 .micro_batches = techniques_.micro_batches,
                  .checkpoint = options_.boolean("checkpoint"),
-                 .gradients_stay = options_.text("zero_grad") == "zero"});
+                 .gradients_stay = techniques_.gradients_stay,
+                 .optimizer_in_backward = techniques_.optimizer_in_backward});
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);

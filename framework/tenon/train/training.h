@@ -12,6 +12,7 @@
 #include <tenon/train/progress.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/run_experiment.h>
+#include <tenon/train/step/techniques.h>
 #include <tenon/train/step/training_step.h>
 
 #include <chrono>
@@ -48,6 +49,7 @@ class Training {
  private:
   void prepare();
   void make_model_on_device();
+  void make_step();
   void check_sizes() const;
   void resume();
   RunPosition position() const;
@@ -65,6 +67,7 @@ class Training {
 
   const ExperimentConfig& config_;
   const Options& options_;
+  const Techniques techniques_;
   ProgressSink& progress_;
   TrainingLimits limits_;
   const RunState state_;

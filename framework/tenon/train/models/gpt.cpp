@@ -55,9 +55,16 @@ Model make_gpt(const ModelRequest& request) {
   const TransformerOptions options = transformer_options(request, /*causal=*/true);
   Model model = model_of(Gpt(request));
   model.activations = activation_form(options, request.data.context);
-  // Logits, and their logarithms of probabilities.
-  model.activations.head += 2 * static_cast<double>(request.data.context * request.data.vocabulary);
-  model.head_parameters = request.data.vocabulary * options.width;
+  // Logits, and their logarithms of probabilities; then a gradient of each.
+  const auto logits = static_cast<double>(request.data.context * request.data.vocabulary);
+  model.activations.head += logits;
+  model.activations.head_passing = logits;
+  const auto width = static_cast<double>(options.width), table = static_cast<double>(request.data.vocabulary) * width;
+  model.gradients = gradient_form(options, request.data.context);
+  model.gradients.head_passing = 2 * logits;
+  model.gradients.head_parameters = table + 2 * width;  // and the last normalisation
+  model.gradients.embedding = request.options.boolean("tied") ? 2 * table : table;
+  model.gradients.embedding_parameters = table;
   return model;
 }
 

@@ -15,6 +15,14 @@ Tensor loss_of(const Tensor& logits, const Tensor& target) {
   return tenon::cross_entropy_loss(logits, target);
 }
 
+TrainingStep::TrainingStep(StepParts parts) : parts_(std::move(parts)) {
+  if (!parts_.techniques.optimizer_in_backward) return;
+  in_backward_.emplace(parts_.optimizer, [this](const Tensor& parameter) {
+    updating_ = true;
+    parts_.optimizer.step_parameter(parameter);
+  });
+}
+
 double TrainingStep::number(const Tensor& value) const {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const double read = ops::has_values(value) ? value.item<double>() : kNone;
@@ -22,7 +30,7 @@ double TrainingStep::number(const Tensor& value) const {
 }
 
 double TrainingStep::run(std::int64_t first) {
-  const std::int64_t size = parts_.batch_size, parts = parts_.options.integer("micro_batches");
+  const std::int64_t size = parts_.batch_size, parts = parts_.techniques.micro_batches;
   updating_ = false;
   double loss = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -35,14 +43,18 @@ double TrainingStep::run(std::int64_t first) {
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
+  if (!in_backward_) update();
+  updating_ = false;
+  return loss;
+}
+
+void TrainingStep::update() {
   if (const double norm = parts_.options.real("clip_grad_norm"); norm > 0) {
     nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
   }
   updating_ = true;
   parts_.optimizer.step();
-  updating_ = false;
-  parts_.optimizer.zero_grad(/*set_to_none=*/parts_.options.text("zero_grad") == "none");
-  return loss;
+  parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
 }
 
 }  // namespace tenon::train

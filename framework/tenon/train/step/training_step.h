@@ -2,13 +2,16 @@
 #pragma once
 
 #include <tenon/core/options.h>
+#include <tenon/optim/in_backward.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
 #include <tenon/train/peaks.h>
+#include <tenon/train/step/techniques.h>
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace tenon::train {
 
@@ -18,6 +21,7 @@ Tensor loss_of(const Tensor& logits, const Tensor& target);
 /// What a step works with, borrowed from the run.
 struct StepParts {
   const Options& options;  ///< [train]
+  const Techniques& techniques;
   const Model& model;
   Batches& data;
   optim::Optimizer& optimizer;
@@ -29,7 +33,7 @@ struct StepParts {
 /// The steps of one run.
 class TrainingStep {
  public:
-  explicit TrainingStep(StepParts parts) : parts_(std::move(parts)) {}
+  explicit TrainingStep(StepParts parts);
 
   /// One step with the examples from `first` on; its loss, nan where the device computes none. Throws what operators
   /// throw.
@@ -40,7 +44,10 @@ class TrainingStep {
   double number(const Tensor& value) const;
 
  private:
+  void update();
+
   StepParts parts_;
+  std::optional<optim::OptimizerInBackward> in_backward_;
   bool updating_ = false;
 };
 
