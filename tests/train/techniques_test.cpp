@@ -88,7 +88,38 @@ TEST_F(Techniques, OptimizerInBackwardIsRefusedWhereGradientsMustBeThereTogether
   EXPECT_THAT(mistake({on, "train.zero_grad=\"zero\""}), HasSubstr("leave it at \"none\""));
 }
 
-TEST_F(Techniques, ARunGoesOnUnderEachOfThem) { expect_resumes({"train.optimizer_in_backward=true"}); }
+TEST_F(Techniques, AChunkedLossIsTheLossAndKeepsNoLogits) {
+  for (const char* model : {"gpt", "llama", "lstm-lm"}) {
+    const Words words = {std::string("model.name=\"") + model + "\"", "train.precision=\"float64\"",
+                         "model.vocabulary=500"};
+    Words chunked = words;
+    chunked.push_back("train.chunked_loss=7");
+    const ExperimentResult whole = gpt(words), parts = gpt(chunked);
+    ASSERT_EQ(whole.losses.size(), parts.losses.size());
+    for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], parts.losses[i], 1e-9) << model;
+    EXPECT_LT(peak(parts, Purpose::kActivation), peak(whole, Purpose::kActivation) - 8 * 32 * 500 * 8) << model;
+  }
+}
+
+TEST_F(Techniques, TheoryOfAChunkedLossIsNearWhatItTakes) {
+  const ExperimentResult result = gpt({"model.vocabulary=2000", "train.chunked_loss=4", "train.test_batch_size=1"});
+  EXPECT_NEAR(static_cast<double>(peak(result, Purpose::kActivation)) / figure(result, "expected_activation_bytes"), 1,
+              0.03);
+  EXPECT_NEAR(static_cast<double>(peak(result, Purpose::kGradient)) / figure(result, "expected_gradient_bytes"), 1,
+              0.03);
+}
+
+TEST_F(Techniques, AChunkedLossIsOfLanguageModels) {
+  EXPECT_THAT(mistake({"model.name=\"mlp\"", "data.name=\"fashion-mnist\"", "data.path=\"" + folder.string() + "\"",
+                       "train.chunked_loss=2"}),
+              AllOf(HasSubstr("train.chunked_loss"), HasSubstr("language models")));
+}
+
+TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
+  expect_resumes({"train.optimizer_in_backward=true"});
+  expect_resumes({"train.chunked_loss=4"});
+  expect_resumes({"train.chunked_loss=4", "train.optimizer_in_backward=true", "train.checkpoint=true"});
+}
 
 TEST_F(Techniques, AStepThatFailsAfterAnUpdateInBackwardIsNotTakenAgain) {
   const ExperimentResult plain = gpt({"train.optimizer_in_backward=true"});

@@ -32,10 +32,19 @@ struct ModelRequest {
   bool checkpoint = false;
 };
 
+/// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).
+struct HeadInput {
+  Tensor hidden;  ///< (N, length, width)
+  Tensor weight;  ///< (vocabulary, width)
+  Tensor bias;    ///< (vocabulary) or undefined
+};
+
 struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text.
   std::function<Tensor(const Tensor&)> forward;
+  /// Of language models: forward() without the output layer. Empty for others.
+  std::function<HeadInput(const Tensor&)> before_head;
   ActivationForm activations;  ///< without blocks: no closed form is known
   GradientForm gradients;      ///< for such a form
 };
@@ -43,6 +52,14 @@ struct Model {
 template <class Holder>
 Model model_of(Holder holder) {
   return {.module = holder.ptr(), .forward = [holder](const Tensor& x) mutable { return holder->forward(x); }};
+}
+
+/// Of a holder whose module also has before_head().
+template <class Holder>
+Model language_model_of(Holder holder) {
+  Model model = model_of(holder);
+  model.before_head = [holder](const Tensor& tokens) mutable { return holder->before_head(tokens); };
+  return model;
 }
 
 /// In the order of their size.

@@ -32,7 +32,8 @@ class Step {
         n_(static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches)),
         parameters_(static_cast<double>(request.parameters)),
         is_held_(request.gradients_stay || request.micro_batches > 1),
-        kept_(request.checkpoint ? form_.block_input : form_.block) {}
+        kept_(request.checkpoint ? form_.block_input : form_.block),
+        head_(form_.head - (request.loss_chunks > 0 ? gradients_.head_passing / 2 : 0)) {}
 
   Peaks peaks() {
     forward();
@@ -44,6 +45,7 @@ class Step {
   }
 
  private:
+  double chunks() const { return static_cast<double>(request_.loss_chunks); }
   double kept_by(double blocks) const { return form_.embedding + blocks * kept_; }
   /// Gradients of parameters, where `there` of them have come in this backward pass.
   double of_parameters(double there) const {
@@ -57,11 +59,21 @@ class Step {
     const auto blocks = static_cast<double>(form_.blocks);
     const double before = is_held_ ? parameters_ : 0;
     if (!request_.checkpoint) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before);
-    peaks_.moment(n_ * (kept_by(blocks) + form_.head + form_.head_passing), before);
+    if (request_.loss_chunks > 0) {
+      peaks_.moment(n_ * (kept_by(blocks) + head_ + gradients_.head_passing / chunks()), before);
+      return;
+    }
+    peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_passing), before);
   }
 
   void head() {
-    const double kept = kept_by(static_cast<double>(form_.blocks)) + form_.head;
+    const double kept = kept_by(static_cast<double>(form_.blocks)) + head_;
+    if (request_.loss_chunks > 0) {
+      // Beside them the gradients of the layer and of what it reads grow from chunk to chunk.
+      peaks_.moment(n_ * kept, of_parameters(0) + gradients_.head_parameters +
+                                   n_ * (2 * gradients_.head_passing / chunks() + form_.block_input));
+      return;
+    }
     peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing);
     peaks_.moment(n_ * (kept - gradients_.head_passing / 2),
                   of_parameters(0) + gradients_.head_parameters + n_ * gradients_.head_passing / 2);
@@ -90,6 +102,7 @@ class Step {
   double n_, parameters_;
   bool is_held_;
   double kept_;  ///< of one block
+  double head_;  ///< kept between the last block and the loss
   Peaks peaks_;
 };
 
@@ -100,10 +113,12 @@ Theory theory_of(const TheoryRequest& request) {
   const auto element = static_cast<double>(request.element_bytes);
   const double always =
       element * static_cast<double>(request.parameters) + static_cast<double>(request.state_bytes + request.data_bytes);
+  const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
+  const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
   return {.activation_bytes = element * peaks.activations(),
           .gradient_bytes = element * peaks.gradients(),
           .total_bytes = always + element * peaks.both(),
-          .relative_time = request.checkpoint ? 4.0 / 3.0 : 1.0};
+          .relative_time = (request.checkpoint ? 4.0 / 3.0 : 1.0) + head_again};
 }
 
 }  // namespace tenon::train

@@ -114,6 +114,9 @@ void Training::prepare() {
 }
 
 void Training::make_step() {
+  if (techniques_.chunked_loss > 0 && !model_.before_head)
+    throw config_.error("train.chunked_loss", fmt::format("the model '{}' has no output layer of its own to divide",
+                                                          config_.section("model").text("name")));
   step_.emplace(StepParts{
       .options = options_,
       .techniques = techniques_,
@@ -227,6 +230,7 @@ void Training::note_theory() {
                  .batch_size = batch_size_,
                  .micro_batches = techniques_.micro_batches,
                  .checkpoint = options_.boolean("checkpoint"),
+                 .loss_chunks = techniques_.chunked_loss,
                  .gradients_stay = techniques_.gradients_stay,
                  .optimizer_in_backward = techniques_.optimizer_in_backward});
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);

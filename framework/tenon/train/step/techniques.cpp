@@ -1,6 +1,10 @@
 // Which techniques an experiment uses, and which exclude each other.
 #include <tenon/train/step/techniques.h>
 
+#include <tenon/train/model.h>
+
+#include <fmt/format.h>
+
 namespace tenon::train {
 namespace {
 
@@ -26,8 +30,15 @@ Techniques techniques_of(const ExperimentConfig& config) {
   const Options& train = config.section("train");
   Techniques techniques{.micro_batches = train.integer("micro_batches"),
                         .gradients_stay = train.text("zero_grad") == "zero",
-                        .optimizer_in_backward = train.boolean("optimizer_in_backward")};
+                        .optimizer_in_backward = train.boolean("optimizer_in_backward"),
+                        .chunked_loss = train.integer("chunked_loss")};
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
+  const std::string& model = config.section("model").text("name");
+  if (techniques.chunked_loss > 0 && task_of(model) != Task::kLanguage) {
+    throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "
+                                                         "large: this is for language models",
+                                                         model));
+  }
   return techniques;
 }
 

@@ -12,6 +12,7 @@ struct Techniques {
   std::int64_t micro_batches = 1;
   bool gradients_stay = false;  ///< zero_grad = "zero"
   bool optimizer_in_backward = false;
+  std::int64_t chunked_loss = 0;
 };
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.

@@ -2,6 +2,7 @@
 #include <tenon/train/step/training_step.h>
 
 #include <tenon/nn/clip_grad.h>
+#include <tenon/nn/functional/linear_cross_entropy.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/support/values.h>
 
@@ -36,7 +37,7 @@ double TrainingStep::run(std::int64_t first) {
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = size * part / parts, end = size * (part + 1) / parts;
     const Batch batch = parts_.data.get(first + begin, end - begin);
-    Tensor value = loss_of(parts_.model.forward(batch.input), batch.target);
+    Tensor value = loss_of_batch(batch);
     if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
     parts_.phase_ended(RunPhase::kForward);
     value.backward();
@@ -46,6 +47,14 @@ double TrainingStep::run(std::int64_t first) {
   if (!in_backward_) update();
   updating_ = false;
   return loss;
+}
+
+Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
+  if (parts_.techniques.chunked_loss == 0) return loss_of(parts_.model.forward(batch.input), batch.target);
+  const HeadInput input = parts_.model.before_head(batch.input);
+  return nn::functional::linear_cross_entropy(
+      input.hidden, input.weight, batch.target,
+      nn::functional::LinearCrossEntropyFuncOptions().bias(input.bias).chunks(parts_.techniques.chunked_loss));
 }
 
 void TrainingStep::update() {

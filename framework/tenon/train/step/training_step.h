@@ -45,6 +45,7 @@ class TrainingStep {
 
  private:
   void update();
+  Tensor loss_of_batch(const Batch& batch) const;
 
   StepParts parts_;
   std::optional<optim::OptimizerInBackward> in_backward_;
