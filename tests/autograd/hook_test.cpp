@@ -29,6 +29,40 @@ TEST(Hook, SeesAndReplacesTheGradient) {
   EXPECT_THROW(x.remove_hook(9), Error);
 }
 
+TEST(Hook, PostAccumulateHooksSeeWhatWasAddedUpAndMayTakeItAway) {
+  const Tensor x = ones({2}, requires_grad());
+  x.mutable_grad() = full({2}, 10.0);
+  std::vector<std::string> order;
+  x.register_hook([&](const Tensor& gradient) {
+    order.emplace_back("tensor hook");
+    EXPECT_TRUE(gradient.equal(full({2}, 5.0)));
+    return gradient * 2;
+  });
+  {
+    const autograd::PostAccumulateHandle first(x, [&](const Tensor& leaf) {
+      order.emplace_back("first");
+      EXPECT_TRUE(leaf.is_same(x));
+      EXPECT_TRUE(leaf.grad().equal(full({2}, 20.0)));
+      EXPECT_FALSE(GradMode::is_enabled());
+    });
+    const autograd::PostAccumulateHandle second(x, [&](const Tensor& leaf) {
+      order.emplace_back("second");
+      leaf.mutable_grad().reset();
+    });
+    (x * 2 + x * 3).sum().backward();
+    EXPECT_FALSE(x.grad().defined());
+  }
+  EXPECT_THAT(order, ::testing::ElementsAre("tensor hook", "first", "second"));
+  (x * 5).sum().backward();
+  EXPECT_EQ(order.size(), 4u) << "handles that ended";
+}
+
+TEST(Hook, PostAccumulateHooksAreOfLeavesThatRequireAGradient) {
+  const auto nothing = [](const Tensor&) {};
+  EXPECT_THROW(autograd::PostAccumulateHandle(ones({2}), nothing), Error);
+  EXPECT_THROW(autograd::PostAccumulateHandle(ones({2}, requires_grad()) * 2, nothing), Error);
+}
+
 TEST(Hook, RetainGradKeepsTheGradientOfAResult) {
   const Tensor x = ones({2}, requires_grad());
   Tensor y = x * 3;

@@ -100,7 +100,7 @@ TEST_F(Estimate, TheoryOfTheTransformerIsNearWhatItKeeps) {
     }
     const auto measured =
         static_cast<double>(result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kActivation)].peak);
-    EXPECT_NEAR(measured / expected, 1, 0.15) << more;
+    EXPECT_NEAR(measured / expected, 1, 0.03) << more;
   }
 }
 

@@ -142,13 +142,13 @@ TEST(ModelParts, KeptActivationsAreThoseOfTheClosedForm) {
   const double unit = 8 * kContext, sums = 2 * kContext, statistics = 4 * kContext;
   const auto form = [](const Settings& more) { return made("gpt", more).activations; };
   EXPECT_EQ(form({}).block, 12 * unit + sums + statistics);
-  EXPECT_EQ(form({}).computed_again, 4 * unit) << "GELU's values";
-  EXPECT_EQ(form({{"activation", "relu"}}).computed_again, 0);
+  EXPECT_EQ(form({}).passing, 5 * unit) << "GELU's values, and the output";
   EXPECT_EQ(form({{"activation", "relu"}}).block, 12 * unit + sums + statistics);
   EXPECT_EQ(form({{"dropout", "0.5"}}).block, 14 * unit + sums + statistics);
   EXPECT_EQ(form({}).embedding, 0);
   EXPECT_EQ(form({{"dropout", "0.5"}}).embedding, unit);
-  EXPECT_EQ(form({}).head, 2 * unit + 2 * kContext + 2 * kContext * kSymbols);
+  EXPECT_EQ(form({}).head, 2 * unit + 2 * kContext + kContext * kSymbols);
+  EXPECT_EQ(form({}).head_passing, kContext * kSymbols) << "the logits, beside their logarithms of probabilities";
   EXPECT_EQ(form({}).block_input, unit);
   EXPECT_EQ(form({{"layers", "5"}}).blocks, 5);
 }

@@ -13,10 +13,10 @@ namespace {
 constexpr std::uint64_t kAccumulateSequence = std::numeric_limits<std::uint64_t>::max();
 
 /// Whether dropping this handle would free the memory: no other tensor looks at it, but for the base of a view of its
-/// own.
-bool is_sole_owner(const Tensor& tensor) {
+/// own. `handles`: how many there are of it while its node runs.
+bool is_sole_owner(const Tensor& tensor, std::size_t handles) {
   const TensorImpl& impl = tensor.impl();
-  if (tensor.use_count() != 1 || !impl.is_non_overlapping_and_dense()) return false;
+  if (tensor.use_count() != handles || !impl.is_non_overlapping_and_dense()) return false;
   const std::uint32_t users = impl.storage_ptr()->use_count();
   if (users == 1) return true;
   const AutogradMeta* meta = meta_of(tensor);
@@ -86,7 +86,8 @@ GradList AccumulateGrad::apply(GradList&& gradients) {
   std::lock_guard lock(mutex_of(&meta));  // several graphs may end in one leaf
   if (!meta.grad.defined()) {
     // Nothing else refers to it: take it over instead of copying.
-    if (is_sole_owner(incoming) && obeys_layout(incoming.impl(), variable_.impl())) {
+    const bool is_shown = hooks() != nullptr && !hooks()->post.empty();  // to post hooks, after this
+    if (is_sole_owner(incoming, is_shown ? 2 : 1) && obeys_layout(incoming.impl(), variable_.impl())) {
       meta.grad = incoming.detach();
     } else {
       meta.grad = copied_for(variable_, incoming);

@@ -7,6 +7,7 @@
 #include <tenon/autograd/function.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/node.h>
+#include <tenon/autograd/post_accumulate.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 

@@ -241,7 +241,8 @@ void GraphTask::evaluate(Ready&& ready) {
       if (entry.first < gradients.size()) apply_hooks(*entry.second, gradients[entry.first]);
     }
     keep_retained(node, gradients);  // whoever asks that list whether it is empty needs its mutex
-  } else if (node.sequence_nr() == std::numeric_limits<std::uint64_t>::max()) {
+  }
+  if (node.sequence_nr() == std::numeric_limits<std::uint64_t>::max()) {
     if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(&node)) {
       const AutogradMeta* meta = meta_of(leaf->variable());
       if (meta && meta->hooks) [[unlikely]] {

@@ -8,6 +8,7 @@
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/functional/embedding.h>
 #include <tenon/nn/functional/linear.h>
+#include <tenon/nn/functional/linear_cross_entropy.h>
 #include <tenon/nn/functional/loss.h>
 #include <tenon/nn/functional/normalization.h>
 #include <tenon/nn/functional/pad.h>

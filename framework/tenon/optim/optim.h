@@ -3,6 +3,7 @@
 
 #include <tenon/optim/adagrad.h>
 #include <tenon/optim/adam.h>
+#include <tenon/optim/in_backward.h>
 #include <tenon/optim/lbfgs.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/optim/rmsprop.h>

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 #include <unordered_set>
 
@@ -125,6 +126,22 @@ void Optimizer::zero_grad(bool set_to_none) {
       }
     }
   }
+}
+
+void Optimizer::step_parameter(const Tensor& parameter) {
+  const auto group = std::ranges::find_if(groups_, [&](const OptimizerParamGroup& one) {
+    return std::ranges::any_of(one.params(), [&](const Tensor& known) { return known.is_same(parameter); });
+  });
+  if (group == groups_.end()) throw Error("step_parameter: the tensor is in no parameter group of the optimizer");
+  // Every optimiser steps through its groups: for this step there is one, of one parameter.
+  std::vector<OptimizerParamGroup> alone;
+  alone.emplace_back(std::vector<Tensor>{parameter}, group->options().clone());
+  groups_.swap(alone);
+  struct PutBack {
+    std::vector<OptimizerParamGroup>&groups, &all;
+    ~PutBack() { groups.swap(all); }
+  } put_back{groups_, alone};
+  step();
 }
 
 Tensor Optimizer::loss_of(const LossClosure& closure) {

@@ -114,6 +114,8 @@ class TENON_EXPORT Optimizer {
 
   /// Updates every parameter that has a gradient. With a closure, computes the loss first and returns it.
   virtual Tensor step(LossClosure closure = nullptr) = 0;
+  /// step() of this parameter alone, with the options of its group. Throws Error where no group has it, and as step().
+  TENON_API void step_parameter(const Tensor& parameter);
   /// Zeroes the gradients, or gives their memory back.
   TENON_API void zero_grad(bool set_to_none = false);
 

@@ -32,17 +32,34 @@ struct ModelRequest {
   bool checkpoint = false;
 };
 
+/// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).
+struct HeadInput {
+  Tensor hidden;  ///< (N, length, width)
+  Tensor weight;  ///< (vocabulary, width)
+  Tensor bias;    ///< (vocabulary) or undefined
+};
+
 struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text.
   std::function<Tensor(const Tensor&)> forward;
-  ActivationForm activations;        ///< without blocks: no closed form is known
-  std::int64_t head_parameters = 0;  ///< that get their gradient before the last block's backward begins
+  /// Of language models: forward() without the output layer. Empty for others.
+  std::function<HeadInput(const Tensor&)> before_head;
+  ActivationForm activations;  ///< without blocks: no closed form is known
+  GradientForm gradients;      ///< for such a form
 };
 /// Of a holder whose forward takes one tensor.
 template <class Holder>
 Model model_of(Holder holder) {
   return {.module = holder.ptr(), .forward = [holder](const Tensor& x) mutable { return holder->forward(x); }};
+}
+
+/// Of a holder whose module also has before_head().
+template <class Holder>
+Model language_model_of(Holder holder) {
+  Model model = model_of(holder);
+  model.before_head = [holder](const Tensor& tokens) mutable { return holder->before_head(tokens); };
+  return model;
 }
 
 /// In the order of their size.

@@ -6,6 +6,7 @@
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/input/batches.h>
+#include <tenon/train/step/techniques.h>
 #include <tenon/train/training.h>
 
 namespace tenon {
@@ -19,7 +20,10 @@ class Silent final : public ProgressSink {
 
 }  // namespace
 
-void check_experiment(const ExperimentConfig& config) { train::check_data(config); }
+void check_experiment(const ExperimentConfig& config) {
+  train::check_data(config);
+  train::techniques_of(config);
+}
 
 ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress, const RunState& state) {
   return train::Training(config, progress, {}, state).run();

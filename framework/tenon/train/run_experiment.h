@@ -26,8 +26,8 @@ struct RunState {
   bool go_on = false;  ///< begin with what the file holds; the result is that of the whole run
 };
 
-/// What can be said before anything is made: throws ConfigError for data that do not suit the model, Error for data
-/// files that are missing.
+/// What can be said before anything is made: throws ConfigError for data that do not suit the model and for techniques
+/// that make no sense together, Error for data files that are missing.
 TENON_API void check_experiment(const ExperimentConfig& config);
 
 /// Trains and tests. The same seed gives the same losses to the last bit whatever the allocator. All device memory is

@@ -100,6 +100,12 @@ SectionSpec train_section() {
        OptionSpec::boolean("inplace_activations", false, "activations overwrite their inputs"),
        OptionSpec::text("zero_grad", "none", "after a step gradients are given back (none) or filled with zeros (zero)")
            .one_of({"none", "zero"}),
+       OptionSpec::integer("chunked_loss", 0,
+                           "the output layer of a language model and its loss are computed in so many parts, whose "
+                           "logits are not kept; 0 = as a whole")
+           .range(std::int64_t{0}, std::int64_t{1 << 20}),
+       OptionSpec::boolean("optimizer_in_backward", false,
+                           "backward updates each parameter when its gradient is there, which then goes at once"),
        OptionSpec::boolean("eval_no_grad", true, "testing records no history"),
        OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, kMany),

@@ -4,27 +4,121 @@
 #include <algorithm>
 
 namespace tenon::train {
+namespace {
+
+/// The highest of all moments of a step, in elements.
+class Peaks {
+ public:
+  void moment(double activations, double gradients) {
+    activations_ = std::max(activations_, activations);
+    gradients_ = std::max(gradients_, gradients);
+    both_ = std::max(both_, activations + gradients);
+  }
+  double activations() const { return activations_; }
+  double gradients() const { return gradients_; }
+  double both() const { return both_; }
+
+ private:
+  double activations_ = 0, gradients_ = 0, both_ = 0;
+};
+
+/// A step of `n` examples at once.
+class Step {
+ public:
+  explicit Step(const TheoryRequest& request)
+      : request_(request),
+        form_(request.form),
+        gradients_(request.gradients),
+        n_(static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches)),
+        parameters_(static_cast<double>(request.parameters)),
+        is_held_(request.gradients_stay || request.micro_batches > 1),
+        kept_(request.checkpoint ? form_.block_input : form_.block),
+        head_(form_.head - (request.loss_chunks > 0 ? gradients_.head_passing / 2 : 0)) {}
+
+  Peaks peaks() {
+    forward();
+    head();
+    for (std::int64_t block = form_.blocks; block > 0; --block) backward_of(static_cast<double>(block));
+    embedding();
+    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_);  // the update
+    return peaks_;
+  }
+
+ private:
+  double chunks() const { return static_cast<double>(request_.loss_chunks); }
+  double kept_by(double blocks) const { return form_.embedding + blocks * kept_; }
+  /// Gradients of parameters, where `there` of them have come in this backward pass.
+  double of_parameters(double there) const {
+    if (request_.optimizer_in_backward) return 0;
+    return is_held_ ? parameters_ : there;
+  }
+  /// Where the table of symbols is the output layer too, its gradient waits for its other half.
+  double waiting() const { return std::max(0.0, gradients_.embedding - gradients_.embedding_parameters); }
+
+  void forward() {
+    const auto blocks = static_cast<double>(form_.blocks);
+    const double before = is_held_ ? parameters_ : 0;
+    if (!request_.checkpoint) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before);
+    if (request_.loss_chunks > 0) {
+      peaks_.moment(n_ * (kept_by(blocks) + head_ + gradients_.head_passing / chunks()), before);
+      return;
+    }
+    peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_passing), before);
+  }
+
+  void head() {
+    const double kept = kept_by(static_cast<double>(form_.blocks)) + head_;
+    if (request_.loss_chunks > 0) {
+      // Beside them the gradients of the layer and of what it reads grow from chunk to chunk.
+      peaks_.moment(n_ * kept, of_parameters(0) + gradients_.head_parameters +
+                                   n_ * (2 * gradients_.head_passing / chunks() + form_.block_input));
+      return;
+    }
+    peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing);
+    peaks_.moment(n_ * (kept - gradients_.head_passing / 2),
+                  of_parameters(0) + gradients_.head_parameters + n_ * gradients_.head_passing / 2);
+  }
+
+  void backward_of(double block) {
+    const bool adds_up = is_held_ || request_.optimizer_in_backward;  // none of this pass stays beside the others
+    const double behind = static_cast<double>(form_.blocks) - block;
+    const double there =
+        of_parameters(gradients_.head_parameters + behind * gradients_.block_parameters) + (adds_up ? waiting() : 0);
+    const double again = kept_by(block) + form_.block - kept_;
+    if (request_.checkpoint) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input);
+    const double most = std::max(n_ * gradients_.passing, n_ * gradients_.beside_largest + gradients_.largest);
+    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first));
+    peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late));
+  }
+
+  void embedding() {
+    const double there = of_parameters(parameters_ - gradients_.embedding_parameters);
+    peaks_.moment(n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input);
+  }
+
+  const TheoryRequest& request_;
+  const ActivationForm& form_;
+  const GradientForm& gradients_;
+  double n_, parameters_;
+  bool is_held_;
+  double kept_;  ///< of one block
+  double head_;  ///< kept between the last block and the loss
+  Peaks peaks_;
+};
+
+}  // namespace
 
 Theory theory_of(const TheoryRequest& request) {
-  const ActivationForm& form = request.form;
-  const auto blocks = static_cast<double>(form.blocks);
+  const Peaks peaks = Step(request).peaks();
   const auto element = static_cast<double>(request.element_bytes);
-  const double examples = static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches);
-  const double kept = form.embedding + blocks * (request.checkpoint ? form.block_input : form.block);
-  const double at_loss = kept + form.head;
-  const double in_backward = kept + form.computed_again + (request.checkpoint ? form.block - form.block_input : 0);
-
-  Theory theory;
-  theory.activation_bytes = element * examples * std::max(at_loss, in_backward);
-  theory.gradient_bytes = element * static_cast<double>(request.parameters);
-  theory.relative_time = request.checkpoint ? 4.0 / 3.0 : 1.0;
-  const double always = theory.gradient_bytes + static_cast<double>(request.state_bytes + request.data_bytes);
-  // Without gradients from before, they grow while the activations go: the peak is at one of the two ends.
-  const bool held = request.gradients_stay || request.micro_batches > 1;
-  const double head_gradient = element * static_cast<double>(request.head_parameters);
-  theory.total_bytes = always + (held ? theory.gradient_bytes + theory.activation_bytes
-                                      : std::max(theory.gradient_bytes, theory.activation_bytes + head_gradient));
-  return theory;
+  const double always =
+      element * static_cast<double>(request.parameters) + static_cast<double>(request.state_bytes + request.data_bytes);
+  const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
+  const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
+  return {.activation_bytes = element * peaks.activations(),
+          .gradient_bytes = element * peaks.gradients(),
+          .total_bytes = always + element * peaks.both(),
+          .relative_time = (request.checkpoint ? 4.0 / 3.0 : 1.0) + head_again};
 }
 
 }  // namespace tenon::train

@@ -5,27 +5,45 @@
 
 namespace tenon::train {
 
-/// Activations that a model keeps for one example, in elements. A block's figure includes its input.
+/// Activations of one example, in elements. A block's figure includes its input.
 struct ActivationForm {
   double embedding = 0;  ///< before the first block
-  double block = 0;
+  double block = 0;      ///< kept for its backward
   double block_input = 0;
   std::int64_t blocks = 0;
-  double head = 0;            ///< after the last block, up to the loss
-  double computed_again = 0;  ///< by the backward of a block, beside what the block keeps
+  double head = 0;          ///< after the last block, up to the loss
+  double passing = 0;       ///< in a block's forward pass beside what it keeps, at most
+  double head_passing = 0;  ///< gone when the loss is there
+};
+
+/// Gradients that pass, in elements of one example, and those of parameters, in elements.
+struct GradientForm {
+  double passing = 0;               ///< through a block's backward, at most
+  double first = 0;                 ///< of its parameters, what has its gradient then
+  double beside_largest = 0;        ///< pass while the block's largest parameter gets its gradient
+  double largest = 0;               ///< parameter of a block
+  double late_passing = 0;          ///< most that passes when nearly all of a block's parameters have their gradients
+  double late = 0;                  ///< of its parameters, what has its gradient then
+  double head_passing = 0;          ///< from the loss to the output layer
+  double embedding = 0;             ///< parameters': from both ends of the model, before they are added up
+  double head_parameters = 0;       ///< have their gradient before the last block's backward begins
+  double block_parameters = 0;      ///< of each block
+  double embedding_parameters = 0;  ///< that get their gradient behind the first block
 };
 
 struct TheoryRequest {
   ActivationForm form;
-  std::int64_t parameters = 0;       ///< elements
-  std::int64_t head_parameters = 0;  ///< of those, what has its gradient before the first block's backward
-  std::int64_t state_bytes = 0;      ///< of the optimiser
+  GradientForm gradients;
+  std::int64_t parameters = 0;   ///< elements
+  std::int64_t state_bytes = 0;  ///< of the optimiser
   std::int64_t data_bytes = 0;
   std::int64_t element_bytes = 4;
   std::int64_t batch_size = 1;
   std::int64_t micro_batches = 1;
   bool checkpoint = false;
-  bool gradients_stay = false;  ///< zero_grad = "zero": they are there during the forward pass too
+  std::int64_t loss_chunks = 0;        ///< of the output layer and the loss; 0: as a whole
+  bool gradients_stay = false;         ///< zero_grad = "zero": they are there during the forward pass too
+  bool optimizer_in_backward = false;  ///< a parameter's gradient goes as soon as it is there
 };
 
 /// Bytes at their peaks; the time as a multiple of that of the plain step.
@@ -36,9 +54,12 @@ struct Theory {
   double relative_time = 1;
 };
 
-/// Plain: every block's activations at the loss. Checkpointed: every block's input, and either the head's activations
-/// or those of the one block that is computed again (Chen et al., 2016). Micro-batches divide the batch. A backward
-/// pass costs two forward passes, a second forward pass one more of three.
+/// A step is a row of moments, each with its activations and its gradients: the last block's forward pass, the loss,
+/// the backward of the head, of each block and of the embedding, the update. Plain, every block's activations are there
+/// at the loss, and as they go gradients of parameters come. Checkpointed, there are every block's input and, in its
+/// backward, what one block computes again (Chen et al., 2016). Micro-batches divide the batch. A loss in
+/// chunks has logits and their logarithms of one chunk, and in backward a gradient of each besides. A backward pass
+/// costs two forward passes, a second forward pass one more of three.
 Theory theory_of(const TheoryRequest& request);
 
 }  // namespace tenon::train

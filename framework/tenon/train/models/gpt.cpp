@@ -31,14 +31,18 @@ struct GptImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) {
+    const HeadInput input = before_head(tokens);
+    return tenon::linear(input.hidden, input.weight);
+  }
+
+  HeadInput before_head(const Tensor& tokens) {
     const std::int64_t length = tokens.size(1);
     if (length > positions.size(0)) {
       throw Error(fmt::format("gpt: {} symbols at once, but only {} positions", length, positions.size(0)));
     }
     Tensor x = symbols(tokens) + positions.narrow(0, 0, length);
     if (dropout > 0) x = F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training()));
-    x = body(x);
-    return head.is_empty() ? tenon::linear(x, symbols->weight) : head(x);
+    return {.hidden = body(x), .weight = head.is_empty() ? symbols->weight : head->weight, .bias = {}};
   }
 
   double dropout;
@@ -53,11 +57,18 @@ TENON_MODULE(Gpt);
 
 Model make_gpt(const ModelRequest& request) {
   const TransformerOptions options = transformer_options(request, /*causal=*/true);
-  Model model = model_of(Gpt(request));
+  Model model = language_model_of(Gpt(request));
   model.activations = activation_form(options, request.data.context);
-  // Logits, and their logarithms of probabilities.
-  model.activations.head += 2 * static_cast<double>(request.data.context * request.data.vocabulary);
-  model.head_parameters = request.data.vocabulary * options.width;
+  // Logits, and their logarithms of probabilities; then a gradient of each.
+  const auto logits = static_cast<double>(request.data.context * request.data.vocabulary);
+  model.activations.head += logits;
+  model.activations.head_passing = logits;
+  const auto width = static_cast<double>(options.width), table = static_cast<double>(request.data.vocabulary) * width;
+  model.gradients = gradient_form(options, request.data.context);
+  model.gradients.head_passing = 2 * logits;
+  model.gradients.head_parameters = table + 2 * width;  // and the last normalisation
+  model.gradients.embedding = request.options.boolean("tied") ? 2 * table : table;
+  model.gradients.embedding_parameters = table;
   return model;
 }
 

@@ -173,13 +173,17 @@ struct LlamaImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) {
+    const HeadInput input = before_head(tokens);
+    return tenon::linear(input.hidden, input.weight);
+  }
+
+  HeadInput before_head(const Tensor& tokens) {
     Tensor x = symbols(tokens);
     for (const auto& block : blocks) {
       x = run_part(
           checkpoint, [block, this](const Tensor& t) { return block->forward(t, *rotary); }, x);
     }
-    x = last_norm(x);
-    return head.is_empty() ? tenon::linear(x, symbols->weight) : head(x);
+    return {.hidden = last_norm(x), .weight = head.is_empty() ? symbols->weight : head->weight, .bias = {}};
   }
 
   bool checkpoint;
@@ -193,6 +197,6 @@ TENON_MODULE(Llama);
 
 }  // namespace
 
-Model make_llama(const ModelRequest& request) { return model_of(Llama(request)); }
+Model make_llama(const ModelRequest& request) { return language_model_of(Llama(request)); }
 
 }  // namespace tenon::train

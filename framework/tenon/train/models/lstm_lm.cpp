@@ -30,12 +30,18 @@ struct LstmLmImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) {
+    const HeadInput input = before_head(tokens);
+    return tenon::linear(input.hidden, input.weight, input.bias);
+  }
+
+  HeadInput before_head(const Tensor& tokens) {
     Tensor x = drop(symbols(tokens), inplace);
     for (const auto& layer : layers) {
       x = run_part(
           checkpoint, [this, layer](const Tensor& t) { return drop(std::get<0>(layer->forward(t)), false); }, x);
     }
-    return head.is_empty() ? tenon::linear(x, symbols->weight, bias) : head(x);
+    if (head.is_empty()) return {.hidden = x, .weight = symbols->weight, .bias = bias};
+    return {.hidden = x, .weight = head->weight, .bias = head->bias};
   }
   /// Not in place behind a layer, whose backward needs what it gave.
   Tensor drop(const Tensor& x, bool in_place) const {
@@ -54,6 +60,6 @@ TENON_MODULE(LstmLm);
 
 }  // namespace
 
-Model make_lstm_lm(const ModelRequest& request) { return model_of(LstmLm(request)); }
+Model make_lstm_lm(const ModelRequest& request) { return language_model_of(LstmLm(request)); }
 
 }  // namespace tenon::train

@@ -83,11 +83,30 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
   form.blocks = options.layers;
   form.block_input = unit;
   form.block = 12 * unit + sums + statistics;
-  form.computed_again = (options.relu ? 0 : 4) * unit;
+  // Until the perceptron's narrow layer has given its output: that, and what ReLU read, or GELU of it.
+  const bool overwrites = options.relu && options.inplace;
+  form.passing = (overwrites ? 1 : options.dropout > 0 ? 4 : 5) * unit;  // before the block's second mask is there
   form.head = 2 * unit + 2 * positions;
   if (options.dropout > 0) {
     form.embedding = unit;
     form.block += 2 * unit;
+  }
+  return form;
+}
+
+GradientForm gradient_form(const TransformerOptions& options, std::int64_t length) {
+  const auto width = static_cast<double>(options.width), unit = static_cast<double>(length) * width;
+  GradientForm form{.passing = 9 * unit,
+                    .first = 4 * width * width + width,
+                    .beside_largest = 6 * unit,
+                    .largest = 4 * width * width,
+                    .late_passing = 7 * unit,
+                    .late = 9 * width * width + 10 * width,
+                    .block_parameters = 12 * width * width + 13 * width};
+  if (!options.relu) {
+    // GELU's values again, its slope and the gradients on both sides of it, while the narrow layer's gradient is there.
+    form.beside_largest = 13 * unit;
+    form.first = width;
   }
   return form;
 }

@@ -31,6 +31,11 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
 /// again, the backward GELU's values; dropout keeps the masks of what is added to the stream.
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length);
 
+/// The gradients of its blocks. Most pass behind the perceptron's narrow layer: the stream's, and two of the hidden
+/// layer. The largest parameter is a layer of the perceptron. Later, those of q, k and v are put together beside the
+/// stream's.
+GradientForm gradient_form(const TransformerOptions& options, std::int64_t length);
+
 class TransformerBlockImpl : public nn::Module {
  public:
   explicit TransformerBlockImpl(const TransformerOptions& options);

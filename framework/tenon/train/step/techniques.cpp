@@ -1,0 +1,45 @@
+// Which techniques an experiment uses, and which exclude each other.
+#include <tenon/train/step/techniques.h>
+
+#include <tenon/train/model.h>
+
+#include <fmt/format.h>
+
+namespace tenon::train {
+namespace {
+
+void check_optimizer_in_backward(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  const auto refuse = [&](const char* why) { throw config.error("train.optimizer_in_backward", why); };
+  if (train.integer("micro_batches") > 1)
+    refuse("with train.micro_batches the gradients of the parts have to add up before the update");
+  if (train.real("clip_grad_norm") > 0)
+    refuse(
+        "train.clip_grad_norm needs the norm of all gradients before the first update, and they never exist together");
+  if (train.text("precision").starts_with("float16"))
+    refuse(
+        "with train.precision = \"float16…\" the loss is scaled, and whether a gradient overflowed is known after the "
+        "last");
+  if (train.text("zero_grad") == "zero")
+    refuse("train.zero_grad = \"zero\" keeps gradients that are given back in backward here: leave it at \"none\"");
+}
+
+}  // namespace
+
+Techniques techniques_of(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  Techniques techniques{.micro_batches = train.integer("micro_batches"),
+                        .gradients_stay = train.text("zero_grad") == "zero",
+                        .optimizer_in_backward = train.boolean("optimizer_in_backward"),
+                        .chunked_loss = train.integer("chunked_loss")};
+  if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
+  const std::string& model = config.section("model").text("name");
+  if (techniques.chunked_loss > 0 && task_of(model) != Task::kLanguage) {
+    throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "
+                                                         "large: this is for language models",
+                                                         model));
+  }
+  return techniques;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,69 @@
+// One step: micro-batches whose gradients add up, and the update.
+#include <tenon/train/step/training_step.h>
+
+#include <tenon/nn/clip_grad.h>
+#include <tenon/nn/functional/linear_cross_entropy.h>
+#include <tenon/ops/ops.h>
+#include <tenon/ops/support/values.h>
+
+#include <limits>
+
+namespace tenon::train {
+
+Tensor loss_of(const Tensor& logits, const Tensor& target) {
+  // Text: every position of every window counts alike.
+  if (logits.dim() == 3) return tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
+  return tenon::cross_entropy_loss(logits, target);
+}
+
+TrainingStep::TrainingStep(StepParts parts) : parts_(std::move(parts)) {
+  if (!parts_.techniques.optimizer_in_backward) return;
+  in_backward_.emplace(parts_.optimizer, [this](const Tensor& parameter) {
+    updating_ = true;
+    parts_.optimizer.step_parameter(parameter);
+  });
+}
+
+double TrainingStep::number(const Tensor& value) const {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const double read = ops::has_values(value) ? value.item<double>() : kNone;
+  return parts_.computes ? read : kNone;  // behind addresses alone there are zeros to read
+}
+
+double TrainingStep::run(std::int64_t first) {
+  const std::int64_t size = parts_.batch_size, parts = parts_.techniques.micro_batches;
+  updating_ = false;
+  double loss = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t begin = size * part / parts, end = size * (part + 1) / parts;
+    const Batch batch = parts_.data.get(first + begin, end - begin);
+    Tensor value = loss_of_batch(batch);
+    if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
+    parts_.phase_ended(RunPhase::kForward);
+    value.backward();
+    loss += number(value);
+    parts_.phase_ended(RunPhase::kBackward);
+  }
+  if (!in_backward_) update();
+  updating_ = false;
+  return loss;
+}
+
+Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
+  if (parts_.techniques.chunked_loss == 0) return loss_of(parts_.model.forward(batch.input), batch.target);
+  const HeadInput input = parts_.model.before_head(batch.input);
+  return nn::functional::linear_cross_entropy(
+      input.hidden, input.weight, batch.target,
+      nn::functional::LinearCrossEntropyFuncOptions().bias(input.bias).chunks(parts_.techniques.chunked_loss));
+}
+
+void TrainingStep::update() {
+  if (const double norm = parts_.options.real("clip_grad_norm"); norm > 0) {
+    nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
+  }
+  updating_ = true;
+  parts_.optimizer.step();
+  parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,143 @@
+// The techniques of [train] that save memory: what each changes of a run's figures, what excludes what, and that a run
+// goes on under each of them as if it had never stopped.
+#include "train/experiment_fixture.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+class Techniques : public Experiment {
+ protected:
+  void SetUp() override {
+    Experiment::SetUp();
+    std::ofstream text(folder / "text");
+    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+  }
+  ExperimentResult gpt(Words more) {
+    Words words{"model.name=\"gpt\"",      "model.hidden=32",    "model.layers=3",
+                "model.context=32",        "data.name=\"text\"", "data.path=\"" + (folder / "text").string() + "\"",
+                "train.batch_size=8",      "train.epochs=2",     "train.max_steps=6",
+                "train.test_batch_size=4", "data.test_limit=4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  std::string mistake(Words more) {
+    try {
+      gpt(std::move(more));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  /// A run in two parts equals the run in one, under `more`.
+  void expect_resumes(const Words& more) {
+    const std::string file = "\"" + (folder / "state.safetensors").string() + "\"";
+    const auto with = [&](Words words) {
+      words.insert(words.end(), more.begin(), more.end());
+      return gpt(words);
+    };
+    const ExperimentResult whole = with({});
+    std::vector<double> joined = with({"train.stop_at=3", "train.save=" + file}).losses;
+    const ExperimentResult second = with({"train.resume=" + file});
+    joined.insert(joined.end(), second.losses.begin(), second.losses.end());
+    EXPECT_TRUE(same_bits(whole.losses, joined)) << more.front();
+    EXPECT_EQ(whole.epochs.back().test_loss, second.epochs.back().test_loss) << more.front();
+  }
+  static std::int64_t peak(const ExperimentResult& result, Purpose purpose) {
+    return result.memory.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  }
+  static double figure(const ExperimentResult& result, std::string_view name) {
+    for (const auto& [known, value] : result.figures)
+      if (known == name) return value;
+    ADD_FAILURE() << "no figure " << name;
+    return 0;
+  }
+};
+
+TEST_F(Techniques, OptimizerInBackwardChangesNoLossAndHoldsOnlyTheLargestGradients) {
+  const Words small = {"train.batch_size=1", "model.hidden=128"};  // parameters weigh more than what passes
+  const auto with = [&](Words more) {
+    more.insert(more.end(), small.begin(), small.end());
+    return gpt(more);
+  };
+  const ExperimentResult after = with({}), inside = with({"train.optimizer_in_backward=true"});
+  EXPECT_TRUE(same_bits(after.losses, inside.losses));
+  EXPECT_LT(peak(inside, Purpose::kGradient), peak(after, Purpose::kGradient) / 2);
+  for (const ExperimentResult& result : {after, inside}) {
+    EXPECT_NEAR(static_cast<double>(peak(result, Purpose::kGradient)) / figure(result, "expected_gradient_bytes"), 1,
+                0.03);
+  }
+}
+
+TEST_F(Techniques, OptimizerInBackwardIsRefusedWhereGradientsMustBeThereTogether) {
+  const std::string on = "train.optimizer_in_backward=true";
+  EXPECT_THAT(mistake({on, "train.micro_batches=2"}),
+              AllOf(HasSubstr("train.optimizer_in_backward"), HasSubstr("have to add up before the update")));
+  EXPECT_THAT(mistake({on, "train.clip_grad_norm=1.0"}), HasSubstr("the norm of all gradients"));
+  EXPECT_THAT(mistake({on, "train.zero_grad=\"zero\""}), HasSubstr("leave it at \"none\""));
+}
+
+TEST_F(Techniques, AChunkedLossIsTheLossAndKeepsNoLogits) {
+  for (const char* model : {"gpt", "llama", "lstm-lm"}) {
+    const Words words = {std::string("model.name=\"") + model + "\"", "train.precision=\"float64\"",
+                         "model.vocabulary=500"};
+    Words chunked = words;
+    chunked.push_back("train.chunked_loss=7");
+    const ExperimentResult whole = gpt(words), parts = gpt(chunked);
+    ASSERT_EQ(whole.losses.size(), parts.losses.size());
+    for (std::size_t i = 0; i < whole.losses.size(); ++i) EXPECT_NEAR(whole.losses[i], parts.losses[i], 1e-9) << model;
+    EXPECT_LT(peak(parts, Purpose::kActivation), peak(whole, Purpose::kActivation) - 8 * 32 * 500 * 8) << model;
+  }
+}
+
+TEST_F(Techniques, TheoryOfAChunkedLossIsNearWhatItTakes) {
+  const ExperimentResult result = gpt({"model.vocabulary=2000", "train.chunked_loss=4", "train.test_batch_size=1"});
+  EXPECT_NEAR(static_cast<double>(peak(result, Purpose::kActivation)) / figure(result, "expected_activation_bytes"), 1,
+              0.03);
+  EXPECT_NEAR(static_cast<double>(peak(result, Purpose::kGradient)) / figure(result, "expected_gradient_bytes"), 1,
+              0.03);
+}
+
+TEST_F(Techniques, AChunkedLossIsOfLanguageModels) {
+  EXPECT_THAT(mistake({"model.name=\"mlp\"", "data.name=\"fashion-mnist\"", "data.path=\"" + folder.string() + "\"",
+                       "train.chunked_loss=2"}),
+              AllOf(HasSubstr("train.chunked_loss"), HasSubstr("language models")));
+}
+
+TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
+  expect_resumes({"train.optimizer_in_backward=true"});
+  expect_resumes({"train.chunked_loss=4"});
+  expect_resumes({"train.chunked_loss=4", "train.optimizer_in_backward=true", "train.checkpoint=true"});
+}
+
+TEST_F(Techniques, AStepThatFailsAfterAnUpdateInBackwardIsNotTakenAgain) {
+  const ExperimentResult plain = gpt({"train.optimizer_in_backward=true"});
+  int recovered = 0, ended = 0;
+  for (int nth = 90; nth < 190; nth += 5) {  // somewhere in the second step's backward
+    try {
+      const ExperimentResult survived =
+          gpt({"train.optimizer_in_backward=true", "allocator.layers=[\"inject\"]",
+               "allocator.inject.purpose=\"gradient\"", "allocator.inject.nth=" + std::to_string(nth)});
+      recovered += static_cast<int>(survived.oom_recoveries);
+      EXPECT_TRUE(same_bits(plain.losses, survived.losses)) << nth;
+    } catch (const OutOfMemory&) {
+      ++ended;
+    }
+  }
+  EXPECT_GT(recovered, 0) << "nothing was updated yet";
+  EXPECT_GT(ended, 0);
+}
+
+}  // namespace
+}  // namespace tenon::test
