@@ -29,7 +29,8 @@ Batch batch_of(const TensorView& v) {
   return b;
 }
 
-// A contiguous view of `like`'s sizes on scratch memory.
+// A view of `like`'s sizes on scratch memory, row-major; a copy of floats whose columns are contiguous stays
+// column-major, since libraries read that as well and a transposition costs more than the copy.
 struct Packed {
   TensorView view;
   i64 strides[kMaxRank];
@@ -38,8 +39,12 @@ void pack(KernelContext& context, Packed& packed, const TensorView& like, Dtype 
   packed.view = like;
   packed.view.dtype = dtype;
   packed.view.strides = packed.strides;
+  const int last = like.rank - 1;
+  const bool by_columns =
+      copy && dtype != Dtype::kInt64 && like.strides[last] != 1 && like.strides[last - 1] == 1 && like.sizes[last] > 1;
   i64 expected = 1;
-  for (int d = like.rank - 1; d >= 0; --d) {
+  for (int i = 0; i <= last; ++i) {
+    const int d = by_columns && i < 2 ? last - 1 + i : last - i;
     packed.strides[d] = expected;
     expected *= like.sizes[d];
   }
