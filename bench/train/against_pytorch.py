@@ -2,13 +2,15 @@
 """Step time and peak memory of training, Tenon against PyTorch eager: same model, batch, optimiser and threads.
 
   python bench/train/against_pytorch.py build/release/bin/tenon [--rounds 5] [--models mlp,lenet,…] [--out FILE]
-      [--device cuda] [--pictures DIR] [--text FILE] [--alone]
+      [--device cuda] [--pictures DIR] [--text FILE] [--alone] [--precision bfloat16-mixed]
 
 Each figure is the median over rounds in which the two take turns, each run in a process of its own; the time of a run is
 the median of its steps without the first few. Memory is the peak of what tensors asked for: Tenon's own statistics,
 PyTorch's profiler in a run that is not timed. The peak of the process's resident memory stands beside it, less that of a
 process that only loads the framework. Exit code 1 when a ratio is above 1; on another device than the cpu no ratio is
 judged. There PyTorch's peak is its allocator's own figure, workspaces of the libraries included. --alone runs no PyTorch.
+--precision bfloat16-mixed (float16-mixed) trains under autocast on both sides, and Tenon in float32 as well in each round:
+the last columns are that step's time and what the mixed one takes of it. Ratios to PyTorch are of its own autocast.
 """
 import argparse
 import gzip
@@ -64,7 +66,7 @@ def steps_of(name, device):
     return steps if device == "cpu" else max(steps, 20 if name == "gpt124m" else 50)
 
 
-def settings_of(name, device="cpu", pictures=None, text=None):
+def settings_of(name, device="cpu", pictures=None, text=None, precision=None):
     """The settings of `tenon run`; where the data lies: `pictures`, a folder as MNIST's, and the file or folder `text`."""
     batch, _, words = COURSES[name]
     settings = [*words, f"train.batch_size={batch}", f"train.max_steps={steps_of(name, device)}", "train.epochs=1000",
@@ -74,6 +76,8 @@ def settings_of(name, device="cpu", pictures=None, text=None):
         settings.append(f'device.name="{device}"')
     if device == "cuda":
         settings.append("device.cuda.cudnn_deterministic=false")  # as PyTorch's default
+    if precision:
+        settings.append(f"train.precision={precision}")
     path = text if "data.name=text" in words else pictures
     return settings + ([f'data.path="{path}"'] if path else [])
 
@@ -93,7 +97,7 @@ def run_tenon(program, name, settings):
             "peak_bytes": result["memory"]["peak_requested_bytes"] - data_set}
 
 
-def train_in_pytorch(name, profile, device, text):
+def train_in_pytorch(name, profile, device, text, precision):
     """In a process of its own: prints one line of JSON."""
     import torch
     from torch.nn import functional as F
@@ -134,14 +138,18 @@ def train_in_pytorch(name, profile, device, text):
     if "train.precision=bfloat16" in COURSES[name][2]:
         model.to(torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
+    lower = {"bfloat16-mixed": torch.bfloat16, "float16-mixed": torch.float16}.get(precision)
+    scaler = torch.amp.GradScaler(device, enabled=lower == torch.float16)
 
     def step():
         x, y = (part.to(device) for part in example())
-        logits = model(x)
-        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if logits.dim() == 3 else F.cross_entropy(logits, y)
+        with torch.autocast(device, dtype=lower or torch.bfloat16, enabled=lower is not None):
+            logits = model(x)
+            loss = F.cross_entropy(logits.flatten(0, 1), y.flatten()) if logits.dim() == 3 else F.cross_entropy(logits, y)
         del logits
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad()
         return loss.item()
 
@@ -187,28 +195,34 @@ def middle(runs, key):
     return statistics.median(run[key] for run in runs)
 
 
-def row_of(name, ours, theirs, idle):
-    """A line of the table, and the larger of its ratios of time and of peak memory; without PyTorch 0."""
+def row_of(name, ours, theirs, idle, wide):
+    """A line of the table, and the larger of its ratios of time and of peak memory; without PyTorch 0. `wide`: Tenon's runs
+    in float32, where the others are in mixed precision."""
     mib = lambda size: size / 1024 ** 2
     figures = [middle(ours, "step_ms"), mib(middle(ours, "peak_bytes")), mib(middle(ours, "resident_bytes") - idle["tenon"])]
     start = f"{name:<10} {ours[0]['parameters']:>11,} {COURSES[name][0]:>5}  {figures[0]:>9.2f} "
+    end = ""
+    if wide:
+        end = f"  {middle(wide, 'step_ms'):>10.2f} {figures[0] / middle(wide, 'step_ms'):>10.2f}"
     if not theirs:
-        return start + f"{'-':>10} {'-':>6}  {figures[1]:>14.1f} {'-':>8} {'-':>6}  {figures[2]:>12.1f} {'-':>8}", 0.0
+        return start + f"{'-':>10} {'-':>6}  {figures[1]:>14.1f} {'-':>8} {'-':>6}  {figures[2]:>12.1f} {'-':>8}" + end, 0.0
     assert ours[0]["parameters"] == theirs[0]["parameters"], (name, ours[0], theirs[0])
     step, peak = middle(theirs, "step_ms"), mib(middle(theirs, "peak_bytes"))
     resident = mib(middle(theirs, "resident_bytes") - idle["pytorch"])
     return (start + f"{step:>10.2f} {figures[0] / step:>6.2f}  {figures[1]:>14.1f} {peak:>8.1f} {figures[1] / peak:>6.2f}  "
-            f"{figures[2]:>12.1f} {resident:>8.1f}", max(figures[0] / step, figures[1] / peak))
+            f"{figures[2]:>12.1f} {resident:>8.1f}" + end, max(figures[0] / step, figures[1] / peak))
 
 
 def heading(arguments, version):
     cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
     device = "" if arguments.device == "cpu" else f", on {arguments.device}"
+    more = f" --precision {arguments.precision}" if arguments.precision else ""
+    columns = f"  {'float32 ms':>10} {'of float32':>10}" if arguments.precision else ""
     return [f"# Training, Tenon against PyTorch eager: {THREADS} threads on {cpu}, {os.cpu_count()} cores{device}.",
-            f"# Medians of {arguments.rounds} rounds in turn: python bench/train/against_pytorch.py TENON",
+            f"# Medians of {arguments.rounds} rounds in turn: python bench/train/against_pytorch.py TENON{more}",
             f"# {version}. Peaks are what tensors ask for within a step, data sets left out.",
             f"{'model':<10} {'parameters':>11} {'batch':>5}  {'Tenon ms':>9} {'PyTorch ms':>10} {'ratio':>6}  "
-            f"{'Tenon peak MiB':>14} {'PyTorch':>8} {'ratio':>6}  {'resident MiB':>12} {'PyTorch':>8}"]
+            f"{'Tenon peak MiB':>14} {'PyTorch':>8} {'ratio':>6}  {'resident MiB':>12} {'PyTorch':>8}{columns}"]
 
 
 def parsed():
@@ -220,6 +234,7 @@ def parsed():
     parser.add_argument("--pictures")
     parser.add_argument("--text")
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--precision", choices=["bfloat16-mixed", "float16-mixed"])
     parser.add_argument("--out")
     parser.add_argument("--pytorch", help=argparse.SUPPRESS)
     parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
@@ -229,9 +244,10 @@ def parsed():
 def main():
     arguments = parsed()
     if arguments.pytorch:
-        train_in_pytorch(arguments.pytorch, arguments.profile, arguments.device, arguments.text)
+        train_in_pytorch(arguments.pytorch, arguments.profile, arguments.device, arguments.text, arguments.precision)
         return 0
-    place = ["--device", arguments.device, *(["--text", arguments.text] if arguments.text else [])]
+    place = ["--device", arguments.device, *(["--text", arguments.text] if arguments.text else []),
+             *(["--precision", arguments.precision] if arguments.precision else [])]
 
     def run_pytorch(name, *more):
         output, resident = child([sys.executable, __file__, "--pytorch", name, *place, *more])
@@ -242,10 +258,13 @@ def main():
         idle["pytorch"] = idle_resident([sys.executable, "-c", "import torch"])
     rows, worst, version = [], 0.0, "Without PyTorch"
     for name in arguments.models.split(","):
-        settings = settings_of(name, arguments.device, arguments.pictures, arguments.text)
-        ours, theirs = [], []
+        where = (arguments.device, arguments.pictures, arguments.text)
+        settings = settings_of(name, *where, arguments.precision)
+        ours, theirs, wide = [], [], []
         for _ in range(arguments.rounds):
             ours.append(run_tenon(arguments.program, name, settings))
+            if arguments.precision:
+                wide.append(run_tenon(arguments.program, name, settings_of(name, *where)))
             if not arguments.alone:
                 theirs.append(run_pytorch(name))
         if theirs:
@@ -253,7 +272,7 @@ def main():
             if arguments.device == "cpu":
                 peak = run_pytorch(name, "--profile")["peak_bytes"]
                 theirs = [{**run, "peak_bytes": peak} for run in theirs]
-        row, ratio = row_of(name, ours, theirs, idle)
+        row, ratio = row_of(name, ours, theirs, idle, wide)
         worst = max(worst, ratio)
         rows.append(row)
         if sys.stderr.isatty():

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "kernels/linalg/bfloat16.h"
 #include "thread_pool.h"
 
 namespace tenon::cpu {
@@ -66,6 +67,9 @@ OptionSchema CpuBackend::options() const {
       OptionSpec::size("capacity", 0, "memory that allocators may take; 0 = as much as the machine gives"),
       OptionSpec::size("page", 2 * MiB, "granularity of mapped memory, a multiple of 4KiB"),
       OptionSpec::text("isa", "auto", "vector instructions of the kernels").one_of({"auto", "avx512", "avx2", "sse2"}),
+      OptionSpec::text("bfloat16", "auto",
+                       "products of bfloat16: in 16 bits by oneDNN, as copies in float32, or what suits the processor")
+          .one_of({"auto", "onednn", "float32"}),
   };
 }
 
@@ -75,6 +79,7 @@ void CpuBackend::configure(const Options& options) {
   const Isa chosen = choose_isa(options.text("isa"));
   if (chosen != isa_) use_isa_(chosen);  // the widest is registered already
   isa_ = chosen;
+  choose_bfloat16_products(options.text("bfloat16"));
   if (!options.is_default("threads")) set_thread_count(static_cast<int>(options.integer("threads")));
 }
 

@@ -61,7 +61,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"pointwise"},
       {"shape"},
       {"create"},
-      {"support"}}},
+      {"support", "autocast"}}},
     {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.

@@ -1,6 +1,8 @@
 // Schedules of learning rates: groups, milestones, plateaus.
 #include "support.h"
 
+#include "../support/message_of.h"
+
 #include <tenon/ops/ops.h>
 #include <tenon/optim/schedulers.h>
 #include <tenon/optim/sgd.h>
@@ -14,6 +16,8 @@
 
 namespace tenon::test {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct ScheduleRules : ::testing::Test {
   using Plateau = optim::ReduceLROnPlateauScheduler;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/autograd/anomaly_mode.h>
+#include <tenon/autograd/autocast.h>
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/function.h>

@@ -1,6 +1,8 @@
 // Both kinds of checkpointing.
+#include <tenon/autograd/autocast_cast.h>
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
+#include <tenon/autograd/modes.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/memory/purpose.h>
@@ -18,14 +20,24 @@ namespace {
 
 thread_local bool recomputing = false;
 
-/// The surroundings of a second run: gradients on, memory counted as activations, generators where they were when the
-/// part first ran, and is_recomputing(). Puts all of it back.
+/// What a part found when it first ran, and is to find again.
+struct Surroundings {
+  explicit Surroundings(bool preserve_rng_state) : autocast(modes.autocast) {
+    if (preserve_rng_state) random = random_states();
+  }
+  AutocastState autocast;
+  std::optional<RandomStates> random;
+};
+
+/// The surroundings of a second run: gradients on, memory counted as activations, autocast and generators where they
+/// were when the part first ran, and is_recomputing(). Puts all of it back.
 class SecondRun {
  public:
-  explicit SecondRun(const std::optional<RandomStates>& then) : was_recomputing_(std::exchange(recomputing, true)) {
-    if (!then) return;
+  explicit SecondRun(const Surroundings& then)
+      : autocast_(then.autocast), was_recomputing_(std::exchange(recomputing, true)) {
+    if (!then.random) return;
     now_ = random_states();
-    set_random_states(*then);
+    set_random_states(*then.random);
   }
   ~SecondRun() {
     if (now_) set_random_states(*now_);
@@ -37,6 +49,7 @@ class SecondRun {
  private:
   AutoGradMode grad_{true};
   PurposeGuard purpose_{Purpose::kActivation};
+  autocast::AutocastAsThen autocast_;
   bool was_recomputing_;
   std::optional<RandomStates> now_;
 };
@@ -55,8 +68,7 @@ variable_list detached(const variable_list& inputs) {
 class CheckpointNode final : public Node {
  public:
   CheckpointNode(CheckpointFunction function, const variable_list& inputs, bool preserve)
-      : function_(std::move(function)) {
-    if (preserve) random_ = random_states();
+      : function_(std::move(function)), then_(preserve) {
     for (const Tensor& input : inputs) {
       add_next_edge(gradient_edge(input));
       saved_.push_back(std::make_unique<SavedTensor>());
@@ -75,7 +87,7 @@ class CheckpointNode final : public Node {
     const variable_list leaves = detached(inputs);
     variable_list outputs;
     {
-      SecondRun second(random_);
+      SecondRun second(then_);
       outputs = function_(leaves);
     }
     variable_list roots;
@@ -96,7 +108,7 @@ class CheckpointNode final : public Node {
  private:
   CheckpointFunction function_;
   std::vector<std::unique_ptr<SavedTensor>> saved_;
-  std::optional<RandomStates> random_;
+  Surroundings then_;
 };
 
 variable_list checkpoint_reentrant(CheckpointFunction function, const variable_list& inputs,
@@ -126,9 +138,12 @@ variable_list checkpoint_reentrant(CheckpointFunction function, const variable_l
 struct Frame {
   CheckpointFunction function;
   variable_list inputs;
-  std::optional<RandomStates> random;
+  Surroundings then;
   std::size_t packed = 0;
   std::vector<Tensor> recomputed;  ///< by position of packing; emptied as they are used
+
+  Frame(CheckpointFunction function, variable_list inputs, Surroundings then)
+      : function(std::move(function)), inputs(std::move(inputs)), then(std::move(then)) {}
 
   void recompute() {
     auto again = std::make_shared<std::vector<Tensor>>();
@@ -138,7 +153,7 @@ struct Frame {
                                      return tensor;
                                    },
                                    [](const std::any& value) { return std::any_cast<Tensor>(value); }});
-      SecondRun second(random);
+      SecondRun second(then);
       function(detached(inputs));
     }
     if (again->size() != packed) {
@@ -152,10 +167,7 @@ struct Frame {
 variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& inputs,
                               const CheckpointOptions& options) {
   if (!GradMode::is_enabled()) return function(inputs);
-  auto frame = std::make_shared<Frame>();
-  frame->function = function;
-  frame->inputs = inputs;
-  if (options.preserve_rng_state) frame->random = random_states();
+  const auto frame = std::make_shared<Frame>(function, inputs, Surroundings(options.preserve_rng_state));
   SavedTensorHooksGuard hooks({[frame](const Tensor&) -> std::any { return frame->packed++; },
                                [frame](const std::any& value) {
                                  const auto at = std::any_cast<std::size_t>(value);

@@ -1,7 +1,10 @@
 // Thread-local modes: whether operators record history.
 #pragma once
 
+#include <tenon/core/device.h>
 #include <tenon/core/export.h>
+
+#include <cstdint>
 
 namespace tenon {
 
@@ -47,12 +50,21 @@ using tenon::GradMode;
 using tenon::InferenceMode;
 using tenon::NoGradGuard;
 
+/// Autocast of a thread (autocast.h), by kind of device.
+struct AutocastState {
+  std::uint32_t kinds = 0;              ///< a bit for each kind that casts; what operators look at
+  std::uint32_t kinds_of_bfloat16 = 1;  ///< a bit for each kind whose dtype is bfloat16, not float16: the cpu
+  bool keeps_casts = true;
+};
+static_assert(kMaxDeviceTypes <= 32);
+
 /// Both modes and the rest of what a thread that works for another one must take over.
 struct ThreadState {
   bool grad_enabled = true;
   bool inference = false;
   bool anomaly = false;
   bool anomaly_check_nan = true;
+  AutocastState autocast;
 };
 TENON_API ThreadState thread_state();
 TENON_API void set_thread_state(const ThreadState& state);

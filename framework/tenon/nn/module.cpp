@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/demangled.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/tensor/libtorch/warning.h>
@@ -170,6 +171,7 @@ bool Module::is_training() const noexcept { return is_training_; }
 
 void Module::convert(const std::function<Tensor(const Tensor&)>& conversion) {
   NoGradGuard no_grad;
+  const PurposeGuard purpose(Purpose::kParameter);
   for (auto& child : children_) child.value()->convert(conversion);
   for (auto* tensors : {&parameters_, &buffers_}) {
     for (auto& tensor : *tensors) {

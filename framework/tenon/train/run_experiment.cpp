@@ -1,6 +1,7 @@
 // The two ways to run an experiment: in earnest, and on addresses alone.
 #include <tenon/train/run_experiment.h>
 
+#include <tenon/autograd/autocast.h>
 #include <tenon/memory/stack/for_trial.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
@@ -45,11 +46,28 @@ ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capaci
   return stand_in;
 }
 
+/// Under autocast a stand-in does what the real device would do, while it lives.
+class ListsOfOperators {
+ public:
+  ListsOfOperators(DeviceType stand_in, DeviceType real)
+      : stand_in_(stand_in), before_(autocast::has_accelerator_lists(stand_in)) {
+    autocast::set_accelerator_lists(stand_in, autocast::has_accelerator_lists(real));
+  }
+  ~ListsOfOperators() { autocast::set_accelerator_lists(stand_in_, before_); }
+  ListsOfOperators(const ListsOfOperators&) = delete;
+  ListsOfOperators& operator=(const ListsOfOperators&) = delete;
+
+ private:
+  DeviceType stand_in_;
+  bool before_;
+};
+
 /// `real`: the experiment's own device, on which the stand-in has only what the host reads. A run before left its
 /// allocator there, which must not write its files again.
 ExperimentResult run_short(const ExperimentConfig& config, Device real) {
   if (real.type() != config.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
   install(config);
+  const ListsOfOperators lists(config.device.type(), real.type());
   Silent silent;
   // The second step is like all later ones: the optimiser has its state.
   return train::Training(config, silent, {.steps = 2, .test_batches = 1}).run();

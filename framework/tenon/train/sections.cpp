@@ -4,6 +4,7 @@
 #include <tenon/train/optimizers.h>
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/schedules.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -89,8 +90,10 @@ SectionSpec train_section() {
        OptionSpec::integer("schedule_warmup", 0, "steps over which the learning rate rises from zero")
            .range(std::int64_t{0}, kMany),
        OptionSpec::real("clip_grad_norm", 0.0, "gradients are scaled down to this norm; 0 = never").range(0.0, 1e9),
-       OptionSpec::text("precision", "float32", "of parameters, activations and the optimiser's state")
-           .one_of({"float32", "float64", "bfloat16"}),
+       OptionSpec::text("precision", "float32",
+                        "of parameters, activations and the optimiser's state; mixed: parameters and state in float32, "
+                        "products and what they keep in 16 bits, for float16 with a scaled loss")
+           .one_of(train::precision_names()),
        OptionSpec::integer("seed", 47, "of initial parameters, order of the data and dropout")
            .range(std::int64_t{0}, std::int64_t{1} << 62),
        OptionSpec::integer("threads", 0, "threads of the host that a kernel may use; 0 leaves the device's setting")

@@ -26,12 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// One that `train.precision` may have.
-Dtype dtype_named(std::string_view precision) {
-  if (precision == "bfloat16") return kBFloat16;
-  return precision == "float64" ? kFloat64 : kFloat32;
-}
-
 }  // namespace
 
 DefaultDtype::DefaultDtype(Dtype dtype) : previous_(get_default_dtype()) { set_default_dtype(dtype); }
@@ -76,18 +70,24 @@ ExperimentResult Training::so_far() const {
   result.warmup_steps = std::min(result.warmup_steps, std::max<std::int64_t>(result.steps, 1));
   result.test_accuracy = result.epochs.empty() ? 0 : result.epochs.back().test_accuracy;
   result.seconds = seconds_since(start_);
+  if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
 
 void Training::prepare() {
   report("reading data", 0, 0);
   progress_.entering("reading the data");
-  const Dtype dtype = dtype_named(options_.text("precision"));
-  dtype_.emplace(dtype);
+  const Precision precision = precision_named(options_.text("precision"));
+  dtype_.emplace(precision.parameters);
   if (const std::int64_t threads = options_.integer("threads"); threads > 0) {
     device_.driver().set_threads(static_cast<int>(threads));
   }
-  data_ = open_data(config_, dtype);
+  data_ = open_data(config_, precision.parameters);
+  try {
+    precision_.emplace(precision, config_.device);
+  } catch (const Error& error) {
+    throw config_.error("train.precision", error.what());
+  }
 
   progress_.entering("making the model");
   make_model_on_device();
@@ -123,6 +123,7 @@ void Training::make_step() {
       .model = model_,
       .data = *data_.train,
       .optimizer = *optimizer_,
+      .precision = *precision_,
       .batch_size = batch_size_,
       .computes = computes_,
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
@@ -166,8 +167,9 @@ void Training::resume() {
   const std::string& file = options_.text("resume");
   if (file.empty() && !state_.go_on) return;
   const RunPosition now{.seed = options_.integer("seed"), .batch_size = batch_size_, .examples = data_.train->size()};
-  const RunPosition position = state_.go_on ? load_run(state_.file, *model_.module, *optimizer_, now, &earlier_)
-                                            : load_run(config_.resolve(file), *model_.module, *optimizer_, now);
+  const RunPosition position =
+      state_.go_on ? load_run(state_.file, *model_.module, *optimizer_, precision_->scaler(), now, &earlier_)
+                   : load_run(config_.resolve(file), *model_.module, *optimizer_, precision_->scaler(), now);
   first_step_ = position.steps;
   if (state_.go_on) progress_.earlier_figures(earlier_);
   epoch_ = position.epoch;
@@ -197,14 +199,14 @@ RunPosition Training::position() const {
 void Training::save() const {
   const std::string& file = options_.text("save");
   if (file.empty() || limits_.steps > 0) return;
-  save_run(config_.resolve(file), *model_.module, *optimizer_, position(), so_far());
+  save_run(config_.resolve(file), *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
 }
 
 /// A run goes on where its state cannot be kept: its figures are worth more.
 void Training::keep_state() {
   if (state_.file.empty()) return;
   try {
-    save_run(state_.file, *model_.module, *optimizer_, position(), so_far());
+    save_run(state_.file, *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
     result_.kept_step = steps_done();
     result_.state_problem.clear();
   } catch (const std::exception& error) {
@@ -216,23 +218,24 @@ void Training::keep_state() {
 
 /// Of models that have a closed form: what should come out.
 void Training::note_theory() {
-  if (model_.activations.blocks == 0) return;
+  // Under autocast some of what is kept has 16 bits: no closed form is known.
+  const Precision precision = precision_named(options_.text("precision"));
+  if (model_.activations.blocks == 0 || precision.autocast) return;
   const auto current = [&](Purpose purpose) {
     return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
   };
-  const Theory theory =
-      theory_of({.form = model_.activations,
-                 .gradients = model_.gradients,
-                 .parameters = result_.parameters,
-                 .state_bytes = state_bytes(options_, model_.module->parameters()),
-                 .data_bytes = current(Purpose::kData),
-                 .element_bytes = static_cast<std::int64_t>(size_of(dtype_named(options_.text("precision")))),
-                 .batch_size = batch_size_,
-                 .micro_batches = techniques_.micro_batches,
-                 .checkpoint = options_.boolean("checkpoint"),
-                 .loss_chunks = techniques_.chunked_loss,
-                 .gradients_stay = techniques_.gradients_stay,
-                 .optimizer_in_backward = techniques_.optimizer_in_backward});
+  const Theory theory = theory_of({.form = model_.activations,
+                                   .gradients = model_.gradients,
+                                   .parameters = result_.parameters,
+                                   .state_bytes = state_bytes(options_, model_.module->parameters()),
+                                   .data_bytes = current(Purpose::kData),
+                                   .element_bytes = static_cast<std::int64_t>(size_of(precision.parameters)),
+                                   .batch_size = batch_size_,
+                                   .micro_batches = techniques_.micro_batches,
+                                   .checkpoint = options_.boolean("checkpoint"),
+                                   .loss_chunks = techniques_.chunked_loss,
+                                   .gradients_stay = techniques_.gradients_stay,
+                                   .optimizer_in_backward = techniques_.optimizer_in_backward});
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);
@@ -342,6 +345,7 @@ bool Training::test(int epoch, EpochResult& figures) {
     report("test", epoch, kNone);
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
+    const auto pass = precision_->forward_pass();
     const Tensor logits = model_.forward(batch.input);
     loss += step_->number(loss_of(logits, batch.target)) * static_cast<double>(count);
     right += step_->number(logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum());

@@ -74,6 +74,7 @@ class Training {
   DeviceState& device_;
   const bool computes_;  ///< the device; asked once, as properties are read from the machine
   std::optional<DefaultDtype> dtype_;
+  std::optional<MixedPrecision> precision_;
   TrainingData data_;
   Model model_;
   std::unique_ptr<optim::Optimizer> optimizer_;

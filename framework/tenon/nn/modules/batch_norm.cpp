@@ -3,6 +3,8 @@
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/error.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/nn/functional/normalization.h>
 #include <tenon/nn/init.h>
 #include <tenon/nn/parameter.h>
@@ -132,5 +134,28 @@ template class Cloneable<BatchNorm2dImpl>;
 template class Cloneable<InstanceNorm2dImpl>;
 template class Cloneable<BatchNorm3dImpl>;
 template class Cloneable<InstanceNorm3dImpl>;
+
+namespace {
+
+/// The module's own tensors, one by one, so that what stays is not rounded on the way.
+void convert_own(Module& module, Dtype dtype) {
+  if (module.as<BatchNorm1dImpl>() || module.as<BatchNorm2dImpl>() || module.as<BatchNorm3dImpl>()) return;
+  for (const std::vector<Tensor>& tensors : {module.parameters(false), module.buffers(false)}) {
+    for (Tensor tensor : tensors) {
+      if (tensor.is_floating_point()) tensor.set_data(tensor.to(dtype));
+    }
+  }
+}
+
+}  // namespace
+
+void to_half_but_batch_norm(Module& module, Dtype dtype) {
+  if (dtype != Dtype::kFloat16 && dtype != Dtype::kBFloat16) {
+    throw Error(fmt::format("to_half_but_batch_norm() converts to float16 or bfloat16, not to {}", name_of(dtype)));
+  }
+  const NoGradGuard no_grad;
+  const PurposeGuard purpose(Purpose::kParameter);
+  module.apply([dtype](Module& part) { convert_own(part, dtype); });
+}
 
 }  // namespace tenon::nn

@@ -1,6 +1,7 @@
 // Normalisation over a batch or over an instance: BatchNorm1d/2d/3d, InstanceNorm1d/2d/3d.
 #pragma once
 
+#include <tenon/core/dtype.h>
 #include <tenon/nn/containers/cloneable.h>
 #include <tenon/nn/options/arg.h>
 
@@ -82,5 +83,11 @@ TENON_NORM(1)
 TENON_NORM(2)
 TENON_NORM(3)
 #undef TENON_NORM
+
+/// Converts the floating parameters and buffers of the module and of those below it to float16 or bfloat16, but for
+/// those of BatchNorm1d, 2d and 3d, which stay as they are: sums over a batch do not fit into float16, and running
+/// statistics change by less than 16 bits resolve. Batch norm takes inputs of 16 bits beside parameters of float32 and
+/// gives 16 bits again. Throws Error for another dtype. (Module::half() converts everything.)
+TENON_API void to_half_but_batch_norm(Module& module, Dtype dtype = Dtype::kFloat16);
 
 }  // namespace tenon::nn

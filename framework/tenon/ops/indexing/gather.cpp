@@ -2,6 +2,7 @@
 // Declared in indexing.h and tensor.h.
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/support/fresh.h>
@@ -103,6 +104,7 @@ Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& valu
   return as_fresh(clone(MemoryFormat::Contiguous).scatter_(dim, index, value));
 }
 Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  TENON_AUTOCAST_METHOD(scatter_add, *this, dim, index, source)
   return as_fresh(clone(MemoryFormat::Contiguous).scatter_add_(dim, index, source));
 }
 

@@ -1,4 +1,5 @@
 // Writes to places that indices or masks name.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/index_put.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -93,6 +94,7 @@ Tensor Tensor::take_along_dim(const Tensor& indices, std::optional<std::int64_t>
 }
 
 Tensor Tensor::index_copy(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  TENON_AUTOCAST_METHOD(index_copy, *this, dim, index, source)
   return as_fresh(clone(MemoryFormat::Contiguous).index_copy_(dim, index, source));
 }
 Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Scalar& value) const {

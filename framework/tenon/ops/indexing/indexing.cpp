@@ -1,6 +1,7 @@
 // Indexing by tensors: positions or masks, one per dimension, with the results' dimensions placed as in NumPy.
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/support/fresh.h>
@@ -261,6 +262,7 @@ Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool ac
   return const_cast<Tensor&>(*this);
 }
 Tensor Tensor::index_put(const Indices& indices, const Tensor& values, bool accumulate) const {
+  TENON_AUTOCAST_METHOD(index_put, *this, indices, values, accumulate)
   return clone(MemoryFormat::Preserve).index_put_(indices, values, accumulate);
 }
 Tensor Tensor::index(const Indices& indices) const { return tenon::index(*this, indices); }

@@ -1,5 +1,6 @@
 // Distances and divergences, out of other operators.
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/linalg/distance.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
@@ -11,6 +12,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction, bool log_target) {
+  TENON_AUTOCAST(kl_div, input, target, reduction, log_target)
   if (log_target) return reduced("kl_div", target.exp().mul(target.sub(input)), reduction);
   return reduced("kl_div", target.xlogy(target).sub(target.mul(input)), reduction);
 }
@@ -18,6 +20,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
   return norm(a.sub(b).add(eps), p, -1, keepdim);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
+  TENON_AUTOCAST(cosine_similarity, a, b, dim, eps)
   const Dtype dtype = promote_types(a.scalar_type(), b.scalar_type());  // tensors without dimensions count in full
   if (!is_floating_point(dtype)) {
     throw Error(std::string("expected common dtype to be floating point, yet common dtype is ") + toString(dtype));

@@ -1,5 +1,6 @@
 // Einstein's summation: each operand is brought to one order of dims, and two at a time become a batched matrix
 // product. Declared in products.h.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/linalg/einsum_equation.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/linalg/products.h>
@@ -73,6 +74,7 @@ Tensor contract(Tensor a, Tensor b, const std::vector<bool>& summed) {
 }  // namespace
 
 Tensor einsum(std::string_view equation, TensorList operands, OptionalIntArrayRef path) {
+  TENON_AUTOCAST(einsum, equation, operands, path)
   if (operands.empty()) throw Error("einsum(): must provide at least one operand");
   Subscripts inputs;
   const Arrangement layout = arrangement_of(equation, operands, inputs);

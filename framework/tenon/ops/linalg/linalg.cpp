@@ -1,4 +1,5 @@
 // tenon::linalg out of reductions and products.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/linalg/linalg.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
@@ -31,6 +32,7 @@ std::pair<int, int> matrix_dims(const Tensor& self, IntArrayRef dim) {
 
 Tensor vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim,
                    std::optional<Dtype> dtype) {
+  TENON_AUTOCAST_AS(vector_norm, tenon::linalg::vector_norm(operands...), self, ord, dim, keepdim, dtype)
   const Tensor x = in_dtype(self, dtype);
   ops::check_floating("linalg.vector_norm", x);
   const double p = ord.toDouble();
@@ -46,12 +48,14 @@ Tensor vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef di
 
 Tensor matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
                    std::optional<Dtype> dtype) {
+  TENON_AUTOCAST_AS(matrix_norm, tenon::linalg::matrix_norm(operands...), self, ord, dim, keepdim, dtype)
   matrix_dims(self, dim);
   if (ord == "nuc") throw Error("linalg.matrix_norm: order nuc needs singular values, which are not computed here");
   if (ord != "fro") throw Error(fmt::format("linalg.matrix_norm: Order {} not supported.", ord));
   return vector_norm(self, 2, OptionalIntArrayRef(dim), keepdim, dtype);
 }
 Tensor matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
+  TENON_AUTOCAST_AS(matrix_norm, tenon::linalg::matrix_norm(operands...), self, ord, dim, keepdim, dtype)
   const auto [row, column] = matrix_dims(self, dim);
   const double p = ord.toDouble();
   if (std::abs(p) == 2) {
@@ -85,11 +89,13 @@ Tensor norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, b
 }
 
 Tensor vecdot(const Tensor& x, const Tensor& y, std::int64_t dim) {
+  TENON_AUTOCAST_AS(vecdot, tenon::linalg::vecdot(operands...), x, y, dim)
   for (const Tensor* operand : {&x, &y}) ops::check_floating("linalg.vecdot", *operand);
   return x.mul(y).sum(OptionalIntArrayRef(dim));
 }
 
 Tensor multi_dot(TensorList tensors) {
+  TENON_AUTOCAST_AS(multi_dot, tenon::linalg::multi_dot(operands...), tensors)
   if (tensors.size() < 2)
     throw Error(fmt::format("multi_dot(): expected at least 2 tensors but got {}", tensors.size()));
   std::vector<Tensor> matrices = tensors.vec();

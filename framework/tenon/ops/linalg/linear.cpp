@@ -1,5 +1,6 @@
 // Matrix products over one kernel: 2-D or batched, any strides, with an addend.
 #include <tenon/kernel/attributes/linear.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -101,16 +102,19 @@ void check_rank(const char* name, const char* argument, const Tensor& tensor, st
 }  // namespace
 
 Tensor mm(const Tensor& self, const Tensor& other) {
+  TENON_AUTOCAST(mm, self, other)
   check_rank("mm", "self", self, 2);
   check_rank("mm", "mat2", other, 2);
   return product(kMm, self, other);
 }
 Tensor bmm(const Tensor& self, const Tensor& other) {
+  TENON_AUTOCAST(bmm, self, other)
   check_rank("bmm", "batch1", self, 3);
   check_rank("bmm", "batch2", other, 3);
   return product(kBmm, self, other);
 }
 Tensor mv(const Tensor& self, const Tensor& other) {
+  TENON_AUTOCAST(mv, self, other)
   check_rank("mv", "input", self, 2);
   check_rank("mv", "vec", other, 1);
   if (self.size(1) != other.size(0)) {
@@ -121,6 +125,7 @@ Tensor mv(const Tensor& self, const Tensor& other) {
   return as_owned(mm(self, other.unsqueeze(1)).squeeze(1));
 }
 Tensor dot(const Tensor& self, const Tensor& other) {
+  TENON_AUTOCAST(dot, self, other)
   if (self.dim() != 1 || other.dim() != 1) {
     throw Error("1D tensors expected, but got " + std::to_string(self.dim()) + "D and " + std::to_string(other.dim()) +
                 "D tensors");
@@ -146,11 +151,13 @@ Tensor outer(const Tensor& self, const Tensor& other) {
   return self.unsqueeze(1).mul(other.unsqueeze(0));
 }
 Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  TENON_AUTOCAST(addmm, self, a, b, beta, alpha)
   check_rank("addmm", "mat1", a, 2);
   check_rank("addmm", "mat2", b, 2);
   return product(kAddmm, a, b, self, beta.toDouble(), alpha.toDouble());
 }
 Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  TENON_AUTOCAST(baddbmm, self, a, b, beta, alpha)
   check_rank("baddbmm", "batch1", a, 3);
   check_rank("baddbmm", "batch2", b, 3);
   return product(kBaddbmm, a, b, self, beta.toDouble(), alpha.toDouble());
@@ -164,6 +171,7 @@ Tensor rows_of(const Tensor& tensor) { return tensor.dim() == 1 ? tensor.unsquee
 }  // namespace
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
+  TENON_AUTOCAST(matmul, self, other)
   const std::int64_t left = self.dim();
   const std::int64_t right = other.dim();
   if (left == 0 || right == 0) {
@@ -206,6 +214,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  TENON_AUTOCAST(linear, input, weight, bias)
   const bool has_bias = bias && bias->defined();
   const std::int64_t features = weight.dim() == 2 ? weight.size(1) : -1;
   if (input.dim() == 0 || weight.dim() == 0) throw Error("both arguments to linear need to be at least 1D");
@@ -230,6 +239,7 @@ Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const
   return out.copy_(result);
 }
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const std::optional<Tensor>& bias) {
+  TENON_AUTOCAST(bilinear, a, b, weight, bias)
   if (a.dim() != b.dim())
     throw Error("bilinear(): input dimensions do not match: got " + std::to_string(a.dim()) + " and " +
                 std::to_string(b.dim()));
@@ -251,6 +261,7 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const st
 }
 
 Tensor cross(const Tensor& self, const Tensor& other, std::optional<std::int64_t> dim) {
+  TENON_AUTOCAST(cross, self, other, dim)
   if (self.dim() != other.dim()) {
     throw Error("linalg.cross: inputs must have the same number of dimensions, got sizes " + to_string(self.sizes()) +
                 " and " + to_string(other.sizes()));

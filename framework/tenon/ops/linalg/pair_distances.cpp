@@ -1,5 +1,6 @@
 // Distances of all pairs of rows: the norm is another operator's. pdist selects both partners, cdist broadcasts them or
 // multiplies.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/linalg/linear.h>
@@ -20,6 +21,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor pdist(const Tensor& input, double p) {
+  TENON_AUTOCAST(pdist, input, p)
   check_floating("pdist", input);
   if (input.dim() != 2) throw Error(fmt::format("pdist only supports 2D tensors, got: {}D", input.dim()));
   if (p < 0) throw Error(fmt::format("pdist only supports non-negative p values, got {}", p));
@@ -51,6 +53,7 @@ Tensor euclidean_by_product(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<std::int64_t> compute_mode) {
+  TENON_AUTOCAST(cdist, x1, x2, p, compute_mode)
   check_floating("cdist", x1);
   check_floating("cdist", x2);
   if (x1.dim() < 2) throw Error(fmt::format("cdist only supports at least 2D tensors, X1 got: {}D", x1.dim()));

@@ -1,4 +1,5 @@
 // Sums of products, laid out so that one matrix product does the work.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/linalg/products.h>
@@ -28,6 +29,7 @@ void check_vector(const char* op, const char* argument, const Tensor& tensor) {
 }  // namespace
 
 Tensor Tensor::addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) const {
+  TENON_AUTOCAST_METHOD(addmv, *this, mat, vec, beta, alpha)
   if (mat.dim() != 2 || vec.dim() != 1 || dim() > 1) {
     throw Error(fmt::format("vector + matrix @ vector expected, got {}, {}, {}", dim(), mat.dim(), vec.dim()));
   }
@@ -58,6 +60,7 @@ Tensor outer_sum(const Tensor& self, const Tensor& column, const Tensor& row, co
 }  // namespace
 
 Tensor Tensor::addr(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  TENON_AUTOCAST_METHOD(addr, *this, a, b, beta, alpha)
   check_vector("addr", "vec1", a);
   check_vector("addr", "vec2", b);
   check_same_device("addr", {this, &a, &b});
@@ -90,6 +93,7 @@ Tensor& Tensor::addr_(const Tensor& a, const Tensor& b, const Scalar& beta, cons
 }
 
 Tensor Tensor::addbmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  TENON_AUTOCAST_METHOD(addbmm, *this, a, b, beta, alpha)
   if (a.dim() != 3) throw Error("batch1 must be a 3D tensor");
   if (b.dim() != 3) throw Error("batch2 must be a 3D tensor");
   if (a.size(0) != b.size(0)) {
@@ -110,12 +114,16 @@ Tensor& Tensor::baddbmm_(const Tensor& a, const Tensor& b, const Scalar& beta, c
   return overwrite("baddbmm_", *this, baddbmm(a, b, beta, alpha));
 }
 
-Tensor Tensor::vdot(const Tensor& other) const { return dot(other); }
+Tensor Tensor::vdot(const Tensor& other) const {
+  TENON_AUTOCAST_METHOD(vdot, *this, other)
+  return dot(other);
+}
 Tensor Tensor::cross(const Tensor& other, std::optional<std::int64_t> dim) const {
   return tenon::cross(*this, other, dim);
 }
 
 Tensor Tensor::inner(const Tensor& other) const {
+  TENON_AUTOCAST_METHOD(inner, *this, other)
   if (dim() == 0 || other.dim() == 0) return mul(other);
   check_same_dtype("inner", {this, &other});
   if (size(-1) != other.size(-1)) {
@@ -158,6 +166,7 @@ Tensor Tensor::matrix_power(std::int64_t n) const {
 }
 
 Tensor chain_matmul(TensorList matrices) {
+  TENON_AUTOCAST(chain_matmul, matrices)
   if (matrices.empty()) throw Error("chain_matmul(): Expected one or more matrices");
   const std::size_t count = matrices.size();
   std::vector<double> sides;  // of matrix i: sides[i] and sides[i + 1]
@@ -189,6 +198,7 @@ Tensor chain_matmul(TensorList matrices) {
 }
 
 Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {
+  TENON_AUTOCAST(tensordot, self, other, dims_self, dims_other)
   if (dims_self.size() != dims_other.size()) {
     throw Error("both dimension lists should have same length, got " + to_string(dims_self) + " and " +
                 to_string(dims_other));

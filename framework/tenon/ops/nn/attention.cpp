@@ -5,6 +5,7 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/kernel/attributes/attention.h>
 #include <tenon/kernel/attributes/random.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/dropout.h>
@@ -200,6 +201,7 @@ Tensor as_heads(const Tensor& t, const Dims& leading) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale) {
+  TENON_AUTOCAST(scaled_dot_product_attention, query, key, value, attn_mask, dropout_p, is_causal, scale)
   check_operands(query, key, value);
   const bool masked = attn_mask && attn_mask->defined();
   if (masked && is_causal) {

@@ -5,6 +5,7 @@
 //   x = input(y, w)     dy = conv(dx, w)     dw = weight(y, dx)
 //   w = weight(y, x)    dy = conv(x, dw)     dx = input(y, dw)
 #include <tenon/kernel/attributes/linear.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/convolution.h>
 #include <tenon/ops/nn/whole_convolution.h>
@@ -308,16 +309,20 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
 #define TENON_CONVOLUTIONS(spatial)                                                                                    \
   Tensor conv##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride,           \
                           IntArrayRef padding, IntArrayRef dilation, std::int64_t groups) {                            \
+    TENON_AUTOCAST(conv##spatial##d, input, weight, bias, stride, padding, dilation, groups)                           \
     return convolve("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);             \
   }                                                                                                                    \
   Tensor detail::conv##spatial##d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias,                \
                                          IntArrayRef stride, std::string_view padding, IntArrayRef dilation,           \
                                          std::int64_t groups) {                                                        \
+    TENON_AUTOCAST_AS(conv##spatial##d, detail::conv##spatial##d_padded(operands...), input, weight, bias, stride,     \
+                      padding, dilation, groups)                                                                       \
     return convolve_padded("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);      \
   }                                                                                                                    \
   Tensor conv_transpose##spatial##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntArrayRef stride, \
                                     IntArrayRef padding, IntArrayRef output_padding, std::int64_t groups,              \
                                     IntArrayRef dilation) {                                                            \
+    TENON_AUTOCAST(conv_transpose##spatial##d, input, weight, bias, stride, padding, output_padding, groups, dilation) \
     return convolve_transposed("conv_transpose" #spatial "d", spatial, input, weight, bias, stride, padding,           \
                                output_padding, groups, dilation);                                                      \
   }

@@ -2,6 +2,7 @@
 // operators: each time step is a handful of operators on (N, S). Only the forward variables are kept for the backward
 // pass.
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/nn/ctc.h>
@@ -243,6 +244,7 @@ void check_integral(const char* name, const Tensor& lengths) {
 
 Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, IntArrayRef input_lengths,
                 IntArrayRef target_lengths, std::int64_t blank, std::int64_t reduction, bool zero_infinity) {
+  TENON_AUTOCAST(ctc_loss, log_probabilities, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
   check_floating("ctc_loss", log_probabilities);
   const bool batched = log_probabilities.dim() == 3;
   const Tensor log_probs = batched ? log_probabilities : log_probabilities.unsqueeze(1);
@@ -262,6 +264,7 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, IntArray
 
 Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, std::int64_t blank, std::int64_t reduction, bool zero_infinity) {
+  TENON_AUTOCAST(ctc_loss, log_probabilities, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
   check_integral("input_lengths", input_lengths);
   check_integral("target_lengths", target_lengths);
   for (const Tensor* one : {&input_lengths, &target_lengths}) {

@@ -1,6 +1,7 @@
 // Losses. The negative log-likelihood has kernels: it is linear in its input, so it and its adjoint are each other's
 // gradients. The others are written as their formulas.
 #include <tenon/kernel/attributes/normalization.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/loss.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -81,6 +82,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target
 
 Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction,
                    std::int64_t ignore_index) {
+  TENON_AUTOCAST_AS(nll_loss, nll_loss_nd(operands...), input, target, weight, reduction, ignore_index)
   check_floating("nll_loss", input);
   check_same_device("nll_loss", {&input, &target, &weight});
   check_same_dtype("nll_loss", {&input, &weight});
@@ -126,6 +128,7 @@ Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weig
 
 Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tensor& weight, std::int64_t reduction,
                           std::int64_t ignore_index, double label_smoothing) {
+  TENON_AUTOCAST(cross_entropy_loss, logits, target, weight, reduction, ignore_index, label_smoothing)
   if (label_smoothing < 0 || label_smoothing > 1) {
     throw Error(fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}", label_smoothing));
   }
@@ -226,14 +229,17 @@ Tensor distance(const Tensor& input, const Tensor& target) {
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
+  TENON_AUTOCAST(mse_loss, input, target, reduction)
   return reduced("mse_loss", distance(input, target).square(), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction) {
+  TENON_AUTOCAST(l1_loss, input, target, reduction)
   return reduced("l1_loss", distance(input, target).abs(), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double beta) {
+  TENON_AUTOCAST(smooth_l1_loss, input, target, reduction, beta)
   if (beta < 0) throw Error("smooth_l1_loss does not support negative values for beta.");
   if (beta == 0) return l1_loss(input, target, reduction);
   // The square is that of the distance itself, whose second derivative at 0 is 2, not that of its magnitude.
@@ -242,6 +248,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::int64_t re
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::int64_t reduction, double delta) {
+  TENON_AUTOCAST(huber_loss, input, target, reduction, delta)
   if (!(delta > 0)) throw Error("huber_loss does not support non-positive values for delta.");
   const Tensor d = distance(input, target), z = d.abs();
   const Tensor loss = where(z.lt(delta), d.square() * 0.5, (z - 0.5 * delta) * delta);
@@ -264,6 +271,7 @@ void check_constant(const char* op, const char* argument, const Tensor& tensor) 
 }  // namespace
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction) {
+  TENON_AUTOCAST(binary_cross_entropy, input, target, weight, reduction)
   check_constant("binary_cross_entropy", "weight", weight);
   if (target.impl().sizes() == input.impl().sizes()) {
     return reduced("binary_cross_entropy", cross_entropy_of_chances(input, target, weight), reduction);
@@ -276,6 +284,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, std::int64_t reduction) {
+  TENON_AUTOCAST(binary_cross_entropy_with_logits, input, target, weight, pos_weight, reduction)
   check_constant("binary_cross_entropy_with_logits", "weight", weight);
   check_constant("binary_cross_entropy_with_logits", "pos_weight", pos_weight);
   const Dims sizes = broadcast_sizes(input.impl().sizes(), target.impl().sizes());

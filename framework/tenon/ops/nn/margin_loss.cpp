@@ -1,4 +1,5 @@
 // Losses of margins and counts, written as their formulas.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/nn/margin_loss.h>
@@ -17,10 +18,12 @@ using ops::reduced;
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                            std::int64_t reduction) {
+  TENON_AUTOCAST(margin_ranking_loss, input1, input2, target, margin, reduction)
   return reduced("margin_ranking_loss", (-target * (input1 - input2) + margin).clamp_min(0), reduction);
 }
 
 Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin, std::int64_t reduction) {
+  TENON_AUTOCAST(hinge_embedding_loss, self, target, margin, reduction)
   const Tensor zero = zeros_like(self);
   return reduced("hinge_embedding_loss",
                  where(target.eq(1), zero, (margin - self).clamp_min(0)) + where(target.eq(-1), zero, self), reduction);
@@ -28,6 +31,7 @@ Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double mar
 
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                              std::int64_t reduction) {
+  TENON_AUTOCAST(cosine_embedding_loss, input1, input2, target, margin, reduction)
   const std::int64_t dim = target.dim();
   const double eps = 1e-12;
   const Tensor dot = (input1 * input2).sum({dim});
@@ -40,6 +44,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 }
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
+  TENON_AUTOCAST(soft_margin_loss, self, target, reduction)
   const Dtype dtype = result_type(self, target);
   const Tensor x = self.to(dtype), t = target.to(dtype);
   // The slope of log(1 + exp(z)) is a sigmoid; that of the parts would overflow before they cancel.
@@ -64,6 +69,7 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, std::int64_t r
 
 Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
                          const std::optional<Tensor>& weight, std::int64_t reduction) {
+  TENON_AUTOCAST(multi_margin_loss, self, target, p, margin, weight, reduction)
   if (p.toDouble() != 1 && p.toDouble() != 2) throw Error("only p == 1 and p == 2 supported");
   const Tensor x = self.dim() < 2 ? self.reshape({1, -1}) : self;
   if (target.dim() > 1 || target.numel() != x.size(0)) {
@@ -84,6 +90,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
 }
 
 Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int64_t reduction) {
+  TENON_AUTOCAST(multilabel_margin_loss, self, target, reduction)
   const Tensor x = self.dim() < 2 ? self.reshape({1, -1}) : self;
   const Tensor y = self.dim() < 2 && target.dim() < 2 ? target.reshape({1, -1}) : target;
   if (x.sizes() != y.sizes()) {
@@ -118,12 +125,14 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
                            double p, double eps, bool swap, std::int64_t reduction) {
+  TENON_AUTOCAST(triplet_margin_loss, anchor, positive, negative, margin, p, eps, swap, reduction)
   const auto distance = [&](const Tensor& a, const Tensor& b) { return pairwise_distance(a, b, p, eps); };
   return triplet_margin_with_distance_loss(anchor, positive, negative, distance, margin, swap, reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
                         std::int64_t reduction) {
+  TENON_AUTOCAST(poisson_nll_loss, input, target, log_input, full, eps, reduction)
   Tensor loss = log_input ? input.exp() - target * input : input - target * (input + eps).log();
   if (full) {
     // Stirling's approximation of log(target!).

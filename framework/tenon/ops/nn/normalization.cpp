@@ -3,6 +3,7 @@
 //   dx = rstd * (g - mean(g) - x' * mean(g * x')),  g = dy * weight.
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/kernel/attributes/normalization.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/normalization.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -67,12 +68,28 @@ void keep(Recording& recording, const Tensor& input, const Tensor& weight, const
   recording.output(y);
 }
 
+/// Whether an input of 16 bits meets parameters of float32, in which it is then computed, as in PyTorch.
+bool is_mixed(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  if (input.scalar_type() != kFloat16 && input.scalar_type() != kBFloat16) return false;
+  bool any = false;
+  for (const Tensor* parameter : parameters) {
+    if (!parameter->defined()) continue;
+    if (parameter->scalar_type() != kFloat32) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// What a kernel, which takes one dtype, gets of an input or of its gradient: where that is mixed with parameters of
+/// float32, its values in float32. Saved is what was given, half as large.
+Tensor widened(const Tensor& tensor, bool mixed) { return mixed ? tensor.to(kFloat32) : tensor; }
+
 /// Calls a forward kernel that leaves a mean and a 1 / deviation for each set of elements; `statistics` is the sizes of
 /// both.
 template <class Attributes>
 Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, const Tensor& weight, const Tensor& bias,
                    const Dims& statistics, const Attributes& attributes) {
-  const Tensor x = dense(input);
+  const Tensor x = dense(is_mixed(input, {&weight, &bias}) ? input.detach().to(kFloat32) : input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
   Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
@@ -81,6 +98,7 @@ Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, con
   run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
       &attributes);
   if constexpr (std::same_as<Attributes, GroupNormAttributes>) y = in_format_of(input, y);
+  y = y.to(input.scalar_type());
   keep(recording, input, weight, mean, rstd, y);
   return y;
 }
@@ -89,7 +107,7 @@ Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, con
 template <class Attributes>
 void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mean, const Tensor& rstd,
                   const Tensor& weight, const Dims& weight_sizes, const Attributes& attributes) {
-  const Tensor dy = dense(b.grad());
+  const Tensor dy = dense(b.grad().to(x.scalar_type()));
   const Tensor dense_x = dense(x);
   const Tensor dense_weight = dense(weight);
   Gradients gradients;
@@ -128,38 +146,21 @@ void check_shape(const char* op, const Tensor& input, IntArrayRef normalized_sha
 
 }  // namespace
 
-namespace {
-
-/// Whether an input of 16 bits meets parameters of float32, in which it is then computed, as in PyTorch.
-bool is_mixed(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
-  if (input.scalar_type() != kFloat16 && input.scalar_type() != kBFloat16) return false;
-  bool any = false;
-  for (const Tensor* parameter : parameters) {
-    if (!parameter->defined()) continue;
-    if (parameter->scalar_type() != kFloat32) return false;
-    any = true;
-  }
-  return any;
-}
-
-}  // namespace
-
 Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias,
                   double eps, bool) {
-  if (is_mixed(input, {&weight, &bias})) {
-    return layer_norm(input.to(kFloat32), normalized_shape, weight, bias, eps).to(input.scalar_type());
-  }
+  TENON_AUTOCAST(layer_norm, input, normalized_shape, weight, bias, eps)
   check_floating("layer_norm", input);
   check_shape("layer_norm", input, normalized_shape);
   const Dims shape(normalized_shape);
   check_affine("layer_norm", weight, "weight", shape, input);
   check_affine("layer_norm", bias, "bias", shape, input);
   check_same_device("layer_norm", {&input, &weight, &bias});
-  check_same_dtype("layer_norm", {&input, &weight, &bias});
+  const bool mixed = is_mixed(input, {&weight, &bias});
+  if (!mixed) check_same_dtype("layer_norm", {&input, &weight, &bias});
   const LayerNormAttributes attributes{.normalized = shape.product(), .eps = eps};
   Recording recording =
-      record<4>("NativeLayerNormBackward0", {&input, &weight, &bias}, [attributes, shape](Backward& b) {
-        const Tensor x = b.saved(0);
+      record<4>("NativeLayerNormBackward0", {&input, &weight, &bias}, [attributes, shape, mixed](Backward& b) {
+        const Tensor x = widened(b.saved(0), mixed);
         const Tensor w = b.saved(1);
         if (differentiating_twice()) {
           const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
@@ -177,9 +178,7 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
 
 Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
                   bool) {
-  if (is_mixed(input, {&weight, &bias})) {
-    return group_norm(input.to(kFloat32), groups, weight, bias, eps).to(input.scalar_type());
-  }
+  TENON_AUTOCAST(group_norm, input, groups, weight, bias, eps)
   check_floating("group_norm", input);
   if (input.dim() < 2) {
     throw Error(
@@ -195,11 +194,12 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
   check_affine("group_norm", weight, "weight", {channels}, input);
   check_affine("group_norm", bias, "bias", {channels}, input);
   check_same_device("group_norm", {&input, &weight, &bias});
-  check_same_dtype("group_norm", {&input, &weight, &bias});
+  const bool mixed = is_mixed(input, {&weight, &bias});
+  if (!mixed) check_same_dtype("group_norm", {&input, &weight, &bias});
   const GroupNormAttributes attributes{.groups = groups, .eps = eps};
   Recording recording =
-      record<4>("NativeGroupNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
-        const Tensor x = b.saved(0);
+      record<4>("NativeGroupNormBackward0", {&input, &weight, &bias}, [attributes, channels, mixed](Backward& b) {
+        const Tensor x = widened(b.saved(0), mixed);
         const Tensor w = b.saved(1);
         if (differentiating_twice()) {
           const std::int64_t sets = x.size(0) * attributes.groups;
@@ -217,10 +217,6 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, bool training, double momentum, double eps, bool) {
-  if (is_mixed(input, {&weight, &bias})) {
-    const Tensor wide = input.to(kFloat32);
-    return batch_norm(wide, weight, bias, running_mean, running_var, training, momentum, eps).to(input.scalar_type());
-  }
   check_floating("batch_norm", input);
   if (input.dim() < 2) {
     throw Error(fmt::format("batch_norm: expected input of at least 2 dimensions (N, C, …), got size {}",
@@ -241,11 +237,12 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     check_affine("batch_norm", *parameter, name, {channels}, input);
   }
   check_same_device("batch_norm", {&input, &weight, &bias, &running_mean, &running_var});
-  check_same_dtype("batch_norm", {&input, &weight, &bias});
+  const bool mixed = is_mixed(input, {&weight, &bias});
+  if (!mixed) check_same_dtype("batch_norm", {&input, &weight, &bias});
   const BatchNormAttributes attributes{.training = training, .momentum = momentum, .eps = eps};
   Recording recording =
-      record<4>("NativeBatchNormBackward0", {&input, &weight, &bias}, [attributes, channels](Backward& b) {
-        const Tensor x = b.saved(0);
+      record<4>("NativeBatchNormBackward0", {&input, &weight, &bias}, [attributes, channels, mixed](Backward& b) {
+        const Tensor x = widened(b.saved(0), mixed);
         const Tensor w = b.saved(1);
         if (differentiating_twice()) {
           const int rank = static_cast<int>(x.dim());
@@ -267,7 +264,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
         }
         run_backward(b, TENON_OP("batch_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
       });
-  const Tensor x = dense(input);
+  const Tensor x = dense(mixed ? input.detach().to(kFloat32) : input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
   Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
@@ -282,12 +279,13 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     autograd::impl_bump_version(running_mean);
     autograd::impl_bump_version(running_var);
   }
-  y = in_format_of(input, y);
+  y = in_format_of(input, y).to(input.scalar_type());
   keep(recording, input, weight, mean, rstd, y);
   return y;
 }
 
 Tensor rms_norm(const Tensor& given, IntArrayRef normalized_shape, const Tensor& weight, std::optional<double> eps) {
+  TENON_AUTOCAST(rms_norm, given, normalized_shape, weight, eps)
   const Tensor input = given.contiguous();
   check_floating("rms_norm", input);
   check_shape("rms_norm", input, normalized_shape);

@@ -1,5 +1,6 @@
 // Pooling at places that the caller gives. Out of other operators: a scatter, or a gather and a maximum, have the
 // gradients.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/nn/placed_pooling.h>
@@ -120,10 +121,12 @@ Tensor max_unpool1d(const Tensor& input, const Tensor& indices, IntArrayRef outp
   return unpool<1>("max_unpool1d", input, indices, output_size);
 }
 Tensor max_unpool2d(const Tensor& input, const Tensor& indices, IntArrayRef output_size) {
+  TENON_AUTOCAST(max_unpool2d, input, indices, output_size)
   return unpool<2>("max_unpool2d", input, indices, output_size);
 }
 Tensor max_unpool3d(const Tensor& input, const Tensor& indices, IntArrayRef output_size, IntArrayRef stride,
                     IntArrayRef padding) {
+  TENON_AUTOCAST(max_unpool3d, input, indices, output_size, stride, padding)
   check_length<3>("max_unpool3d", "stride", stride);
   check_length<3>("max_unpool3d", "padding", padding);
   for (const std::int64_t step : stride) {
@@ -134,10 +137,12 @@ Tensor max_unpool3d(const Tensor& input, const Tensor& indices, IntArrayRef outp
 
 std::tuple<Tensor, Tensor> fractional_max_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef output_size,
                                                  const Tensor& random_samples) {
+  TENON_AUTOCAST(fractional_max_pool2d, input, kernel_size, output_size, random_samples)
   return fractional<2>("fractional_max_pool2d", input, kernel_size, output_size, random_samples);
 }
 std::tuple<Tensor, Tensor> fractional_max_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef output_size,
                                                  const Tensor& random_samples) {
+  TENON_AUTOCAST(fractional_max_pool3d, input, kernel_size, output_size, random_samples)
   return fractional<3>("fractional_max_pool3d", input, kernel_size, output_size, random_samples);
 }
 

@@ -1,6 +1,7 @@
 // Pooling: the shape rule of windows, and for each kind its kernel with its adjoint. Pools are linear given their
 // indices, so a gradient's gradient is the pool again.
 #include <tenon/kernel/attributes/linear.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/nn/pooling.h>
 #include <tenon/ops/support/fresh.h>
@@ -284,26 +285,30 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
 
 }  // namespace
 
-#define TENON_POOLING(D)                                                                                         \
-  std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,           \
-                                                         IntArrayRef stride, IntArrayRef padding,                \
-                                                         IntArrayRef dilation, bool ceil_mode) {                 \
-    return max_over(TENON_OP("max_pool"), input,                                                                 \
-                    windows_of("max_pool" #D "d", D, input, kernel_size, stride, padding, dilation, ceil_mode)); \
-  }                                                                                                              \
-  Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,   \
-                        IntArrayRef dilation, bool ceil_mode) {                                                  \
-    return std::get<0>(max_pool##D##d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));   \
-  }                                                                                                              \
-  Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size) {                                 \
-    check_floating("adaptive_avg_pool" #D "d", input);                                                           \
-    const Windows windows = adaptive_windows("adaptive_avg_pool" #D "d", D, input, output_size);                 \
-    const Tensor batched = windows.batched ? input : input.unsqueeze(0);                                         \
-    return unbatched(mean_over(adaptive_means(), batched, windows.output, windows.attributes), windows.batched); \
-  }                                                                                                              \
-  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size) {             \
-    return max_over(TENON_OP("adaptive_max_pool"), input,                                                        \
-                    adaptive_windows("adaptive_max_pool" #D "d", D, input, output_size));                        \
+#define TENON_POOLING(D)                                                                                             \
+  std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,               \
+                                                         IntArrayRef stride, IntArrayRef padding,                    \
+                                                         IntArrayRef dilation, bool ceil_mode) {                     \
+    TENON_AUTOCAST_AS(max_pool##D##d, max_pool##D##d_with_indices(operands...), input, kernel_size, stride, padding, \
+                      dilation, ceil_mode)                                                                           \
+    return max_over(TENON_OP("max_pool"), input,                                                                     \
+                    windows_of("max_pool" #D "d", D, input, kernel_size, stride, padding, dilation, ceil_mode));     \
+  }                                                                                                                  \
+  Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,       \
+                        IntArrayRef dilation, bool ceil_mode) {                                                      \
+    return std::get<0>(max_pool##D##d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));       \
+  }                                                                                                                  \
+  Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size) {                                     \
+    TENON_AUTOCAST(adaptive_avg_pool##D##d, input, output_size)                                                      \
+    check_floating("adaptive_avg_pool" #D "d", input);                                                               \
+    const Windows windows = adaptive_windows("adaptive_avg_pool" #D "d", D, input, output_size);                     \
+    const Tensor batched = windows.batched ? input : input.unsqueeze(0);                                             \
+    return unbatched(mean_over(adaptive_means(), batched, windows.output, windows.attributes), windows.batched);     \
+  }                                                                                                                  \
+  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size) {                 \
+    TENON_AUTOCAST(adaptive_max_pool##D##d, input, output_size)                                                      \
+    return max_over(TENON_OP("adaptive_max_pool"), input,                                                            \
+                    adaptive_windows("adaptive_max_pool" #D "d", D, input, output_size));                            \
   }
 TENON_POOLING(1)
 TENON_POOLING(2)
@@ -320,6 +325,7 @@ Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stri
 }
 Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                   bool count_include_pad, std::optional<std::int64_t> divisor_override) {
+  TENON_AUTOCAST(avg_pool3d, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
   return average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
 }
 

@@ -1,5 +1,6 @@
 // Interpolation as selections: for each tap an index and a weight per output position. Selections are differentiable,
 // so is their sum, and any device that can select can interpolate.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/nn/resample.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -110,6 +111,7 @@ Taps antialiased_taps(std::int64_t in, std::int64_t out, const ResampleOptions& 
 }  // namespace
 
 Tensor resample(const Tensor& input, std::int64_t dim, std::int64_t size, const ResampleOptions& options) {
+  TENON_AUTOCAST_AS(upsample, resample(operands...), input, dim, size, options)
   dim = dim < 0 ? dim + input.dim() : dim;
   const std::int64_t in = input.size(dim);
   if (in < 1 || size < 1) {

@@ -1,5 +1,6 @@
 // Pixel shuffles are views and a copy. Sampling at a grid gathers the neighbours of each point and weighs them.
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/linalg/linear.h>
@@ -181,6 +182,7 @@ std::vector<Neighbour> neighbours(const Tensor& coordinate, std::int64_t size, G
 
 Tensor grid_sampler(const Tensor& input, const Tensor& grid, std::int64_t interpolation_mode, std::int64_t padding_mode,
                     bool align_corners) {
+  TENON_AUTOCAST(grid_sampler, input, grid, interpolation_mode, padding_mode, align_corners)
   check_floating("grid_sampler", input);
   check_same_device("grid_sampler", {&input, &grid});
   check_same_dtype("grid_sampler", {&input, &grid});

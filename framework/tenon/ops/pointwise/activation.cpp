@@ -1,4 +1,5 @@
 // Activations beyond the rows of kernel/rows/unary.inl: with other arguments, or of several operands.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/activation.h>
 #include <tenon/ops/pointwise/unary.h>
@@ -23,6 +24,7 @@ Tensor& threshold_(Tensor& self, const Scalar& threshold, const Scalar& value) {
 }
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
+  TENON_AUTOCAST(prelu, self, weight)
   Tensor slopes = weight;
   if (weight.numel() != 1) {
     const std::int64_t channels = self.dim() > 1 ? self.size(1) : 1;

@@ -1,4 +1,5 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/binary.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/unary.h>
@@ -258,11 +259,25 @@ Tensor rsub(const Tensor& self, const Scalar& other) {
   return binary(rule<pointwise::Sub>(), self, other, number_on_the_left());
 }
 Tensor pow(const Scalar& base, const Tensor& exponent) {
+  TENON_AUTOCAST(pow, base, exponent)
   // Contiguous, as PyTorch's: no operand but a number decides.
   return binary(rule<pointwise::Pow>(), exponent.contiguous(), base, number_on_the_left());
 }
 
 namespace {
+
+/// x op y; cast first where the row of autocast says so.
+template <class Row>
+Tensor of_both(const Tensor& a, const Tensor& b) {
+  constexpr const autocast::Row* row = autocast::find_row(Row::name);
+  if constexpr (row != nullptr) {
+    if (autograd::modes.autocast.kinds != 0) [[unlikely]] {
+      const auto again = [](const Tensor& x, const Tensor& y) { return of_both<Row>(x, y); };
+      if (const auto cast = autocast::cast_for(*row, a, b)) return autocast::call(cast, again, a, b);
+    }
+  }
+  return binary(rule<Row>(), a, b);
+}
 
 /// x op number, and its in-place form.
 template <class Row>
@@ -275,6 +290,7 @@ Tensor& with_number_inplace(const Tensor& self, const Scalar& other) {
 }
 template <>
 Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
+  TENON_AUTOCAST_AS(pow, with_number<pointwise::Pow>(operands...), self, exponent)
   if (self.is_floating_point()) {
     const double power = exponent.toDouble();
     if (power == 2) return self.square();
@@ -301,7 +317,7 @@ Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& ex
 }  // namespace
 
 #define TENON_BINARY(Row, name, ...)                                                                               \
-  Tensor Tensor::name(const Tensor& other) const { return binary(rule<pointwise::Row>(), *this, other); }          \
+  Tensor Tensor::name(const Tensor& other) const { return of_both<pointwise::Row>(*this, other); }                 \
   Tensor Tensor::name(const Scalar& other) const { return with_number<pointwise::Row>(*this, other); }             \
   Tensor& Tensor::name##_(const Tensor& other) const {                                                             \
     return binary_inplace(rule<pointwise::Row>(), *this, &other, 0, {});                                           \

@@ -1,6 +1,7 @@
 // Operators of three operands: where, masked_fill, clamp by tensors, addcmul, addcdiv, lerp. Declared in
 // pointwise.h.
 #include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/binary_operands.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -293,9 +294,11 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
 }  // namespace
 
 Tensor addcmul(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  TENON_AUTOCAST(addcmul, self, a, b, value)
   return addc(TENON_OP("addcmul"), false, self, a, b, value, false);
 }
 Tensor addcdiv(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
+  TENON_AUTOCAST(addcdiv, self, a, b, value)
   return addc(TENON_OP("addcdiv"), true, self, a, b, value, false);
 }
 Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, const Scalar& value) const {

@@ -91,6 +91,12 @@ Tensor of_integers(const UnaryRule& rule, const Tensor& self, const PointwiseAtt
 }  // namespace
 
 Tensor unary(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
+  if (rule.autocast && autograd::modes.autocast.kinds != 0) [[unlikely]] {
+    if (const auto cast = autocast::cast_for(*rule.autocast, self)) {
+      return autocast::call(
+          cast, [&](const Tensor& operand) { return unary(rule, operand, attributes); }, self);
+    }
+  }
   rule.check(self, attributes);
   return is_floating_point(self.scalar_type()) ? compute(rule, self, attributes) : of_integers(rule, self, attributes);
 }

@@ -3,6 +3,7 @@
 
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/kernel/pointwise.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/symbolic.h>
 #include <tenon/ops/support/kernel_call.h>
 #include <tenon/ops/support/recording.h>
@@ -18,9 +19,10 @@ struct UnaryRule {
   OperatorId backward;
   const char* node_name;
   pointwise::Saves saves;
-  pointwise::Integers integers;  ///< what becomes of an integer operand
-  pointwise::Integers bools;     ///< what becomes of a bool one
-  bool is_contiguous;            ///< the result is, whatever the layout of the operand
+  pointwise::Integers integers;   ///< what becomes of an integer operand
+  pointwise::Integers bools;      ///< what becomes of a bool one
+  bool is_contiguous;             ///< the result is, whatever the layout of the operand
+  const autocast::Row* autocast;  ///< null where autocast lets it be
   /// Throws Error where PyTorch refuses an operand that the row could compute.
   void (*check)(const Tensor& self, const PointwiseAttributes& attributes);
   /// dy * slope(x, y), as operators on tensors.
@@ -81,6 +83,7 @@ const UnaryRule& rule_of() {
                               .integers = Row::kIntegers,
                               .bools = kBools<Row>,
                               .is_contiguous = kContiguous<Row>,
+                              .autocast = autocast::find_row(Row::name),
                               .check = &check_operand<Row>,
                               .symbolic = &symbolic_slope<Row>};
   return rule;

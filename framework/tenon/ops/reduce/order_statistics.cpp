@@ -1,5 +1,6 @@
 // Statistics of the order along a dim: a sort without a graph finds the positions, gather() reads the values there and
 // has the gradient.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/order_statistics.h>
@@ -193,18 +194,22 @@ Picked Tensor::mode(std::int64_t dim, bool keepdim) const {
 }
 
 Tensor Tensor::quantile(double q, std::optional<std::int64_t> dim, bool keepdim, std::string_view interpolation) const {
+  TENON_AUTOCAST_METHOD(quantile, *this, q, dim, keepdim, interpolation)
   return quantile_of("quantile", *this, share("quantile", q, *this), dim, keepdim, interpolation, false);
 }
 Tensor Tensor::quantile(const Tensor& q, std::optional<std::int64_t> dim, bool keepdim,
                         std::string_view interpolation) const {
+  TENON_AUTOCAST_METHOD(quantile, *this, q, dim, keepdim, interpolation)
   return quantile_of("quantile", *this, q, dim, keepdim, interpolation, false);
 }
 Tensor Tensor::nanquantile(double q, std::optional<std::int64_t> dim, bool keepdim,
                            std::string_view interpolation) const {
+  TENON_AUTOCAST_METHOD(nanquantile, *this, q, dim, keepdim, interpolation)
   return quantile_of("nanquantile", *this, share("nanquantile", q, *this), dim, keepdim, interpolation, true);
 }
 Tensor Tensor::nanquantile(const Tensor& q, std::optional<std::int64_t> dim, bool keepdim,
                            std::string_view interpolation) const {
+  TENON_AUTOCAST_METHOD(nanquantile, *this, q, dim, keepdim, interpolation)
   return quantile_of("nanquantile", *this, q, dim, keepdim, interpolation, true);
 }
 

@@ -1,6 +1,7 @@
 // Reductions, each with its gradient.
 // Long: the functions are many and small, and share what reads masks of dimensions.
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/picked.h>
@@ -170,8 +171,12 @@ Tensor truth(OperatorId op, const Tensor& self, std::uint32_t mask, bool keepdim
 
 }  // namespace
 
-Tensor Tensor::sum(std::optional<Dtype> dtype) const { return sum_impl(*this, std::nullopt, false, dtype); }
+Tensor Tensor::sum(std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(sum, *this, dtype)
+  return sum_impl(*this, std::nullopt, false, dtype);
+}
 Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(sum, *this, dim, keepdim, dtype)
   return sum_impl(*this, dim, keepdim, dtype);
 }
 Tensor Tensor::mean(std::optional<Dtype> dtype) const { return mean_impl(*this, std::nullopt, false, dtype); }
@@ -212,6 +217,7 @@ Tensor prod_gradient(const Tensor& gradient, const Tensor& input, int at) {
 }  // namespace
 
 Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(prod, *this, dim, keepdim, dtype)
   const Dtype wanted = sum_dtype(*this, dtype);
   const Tensor input = to(wanted);
   const int rank = impl().rank();
@@ -229,7 +235,10 @@ Tensor Tensor::prod(std::int64_t dim, bool keepdim, std::optional<Dtype> dtype) 
   recording.output(result);
   return result;
 }
-Tensor Tensor::prod(std::optional<Dtype> dtype) const { return reshape({-1}).prod(0, false, dtype); }
+Tensor Tensor::prod(std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(prod, *this, dtype)
+  return reshape({-1}).prod(0, false, dtype);
+}
 
 Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const {
   return extreme(TENON_OP("amax"), "amax", "AmaxBackward0", *this, dim_mask(dim, impl().rank()), keepdim);
@@ -324,8 +333,12 @@ Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim,
 Tensor ops::row_norm(const Tensor& self, double p) {
   return norm_impl(self, p, dim_mask(OptionalIntArrayRef(std::int64_t{-1}), self.impl().rank()), false, true);
 }
-Tensor Tensor::norm(const Scalar& p) const { return norm_impl(*this, p.toDouble(), every(*this), false); }
+Tensor Tensor::norm(const Scalar& p) const {
+  TENON_AUTOCAST_METHOD(norm, *this, p)
+  return norm_impl(*this, p.toDouble(), every(*this), false);
+}
 Tensor Tensor::norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
+  TENON_AUTOCAST_METHOD(norm, *this, p, dim, keepdim)
   return norm_impl(*this, p ? p->toDouble() : 2.0, dim_mask(dim, impl().rank()), keepdim);
 }
 

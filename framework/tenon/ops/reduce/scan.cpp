@@ -1,5 +1,6 @@
 // Scans along one dimension.
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/picked.h>
@@ -67,6 +68,7 @@ Tensor widths(const char* name, const Tensor& y, const Tensor& x, int at) {
 }  // namespace
 
 Tensor Tensor::cumsum(std::int64_t dim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(cumsum, *this, dim, dtype)
   const Tensor input = to(sum_dtype(*this, dtype));
   const int at = wrap_dim(dim, impl().rank());
   Recording recording = record<0>("CumsumBackward0", {&input}, [at](Backward& b) {
@@ -80,6 +82,7 @@ Tensor Tensor::cumsum(std::int64_t dim, std::optional<Dtype> dtype) const {
 }
 
 Tensor Tensor::cumprod(std::int64_t dim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(cumprod, *this, dim, dtype)
   const Tensor input = to(sum_dtype(*this, dtype));
   const int at = wrap_dim(dim, impl().rank());
   Recording recording = record<2>("CumprodBackward0", {&input}, [at](Backward& b) {

@@ -1,5 +1,6 @@
 // Softmax and its logarithm along a dimension, and logsumexp.
 #include <tenon/kernel/attributes/reduction.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/softmax.h>
 #include <tenon/ops/support/fresh.h>
@@ -53,9 +54,11 @@ Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int6
 }  // namespace
 
 Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(softmax, *this, dim, dtype)
   return softmax_impl(TENON_OP("softmax"), false, *this, dim, dtype);
 }
 Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(log_softmax, *this, dim, dtype)
   return softmax_impl(TENON_OP("log_softmax"), true, *this, dim, dtype);
 }
 Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
@@ -63,6 +66,7 @@ Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype)
 }
 
 Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
+  TENON_AUTOCAST_METHOD(logsumexp, *this, dim, keepdim)
   if (!is_floating_point()) return to(ops::floating_default("logsumexp")).logsumexp(dim, keepdim);
   const std::uint32_t mask = dim_mask(dim, impl().rank());
   if (numel() == 0) return exp().sum(OptionalIntArrayRef(dim), keepdim).log();  // of nothing: -inf

@@ -1,4 +1,5 @@
 // Reductions out of others.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/reduction.h>
@@ -28,6 +29,7 @@ std::tuple<Tensor, Tensor> Tensor::aminmax(std::optional<std::int64_t> dim, bool
 }
 
 Tensor Tensor::nansum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
+  TENON_AUTOCAST_METHOD(nansum, *this, dim, keepdim, dtype)
   if (!is_floating_point()) return sum(dim, keepdim, dtype);
   return masked_fill(isnan(), 0).sum(dim, keepdim, dtype);
 }
@@ -40,12 +42,17 @@ Tensor Tensor::nanmean(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtyp
 }
 
 Tensor Tensor::trace() const {
+  TENON_AUTOCAST_METHOD(trace, *this)
   if (dim() != 2) throw Error(fmt::format("trace: expected a matrix, but got tensor with dim {}", dim()));
   return diagonal().sum();
 }
-Tensor Tensor::dist(const Tensor& other, const Scalar& p) const { return sub(other).norm(p); }
+Tensor Tensor::dist(const Tensor& other, const Scalar& p) const {
+  TENON_AUTOCAST_METHOD(dist, *this, other, p)
+  return sub(other).norm(p);
+}
 
 Tensor Tensor::renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const {
+  TENON_AUTOCAST_METHOD(renorm, *this, p, dim, maxnorm)
   check_floating("renorm", *this);
   if (!(p.toDouble() > 0))
     throw Error(fmt::format("renorm: non-positive-norm not supported, got p = {}", p.toDouble()));

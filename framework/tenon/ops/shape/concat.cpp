@@ -1,5 +1,6 @@
 // Operators that join tensors along a dimension.
 #include <tenon/core/recycled.h>
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/fresh.h>
@@ -13,6 +14,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor cat(TensorList tensors, std::int64_t dim) {
+  TENON_AUTOCAST(cat, tensors, dim)
   if (tensors.empty()) throw Error("torch.cat(): expected a non-empty list of Tensors");
   // Empty tensors of rank 1 are skipped, as in PyTorch, whose tensors of no elements once had no other rank.
   const auto skipped = [](const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel() == 0; };
@@ -83,6 +85,7 @@ Tensor cat(TensorList tensors, std::int64_t dim) {
 }
 
 Tensor stack(TensorList tensors, std::int64_t dim) {
+  TENON_AUTOCAST(stack, tensors, dim)
   if (tensors.empty()) throw Error("stack expects a non-empty TensorList");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) {

@@ -1,4 +1,5 @@
 // Padding: by a constant, or by positions of the tensor itself.
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/padding.h>
 #include <tenon/ops/support/fresh.h>
@@ -69,6 +70,11 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
 
 Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::optional<double> value) {
   if (mode == "constant") return constant_pad_nd(self, amounts, value.value_or(0));
+  if (mode == "replicate") {
+    TENON_AUTOCAST_AS(replication_pad, pad(operands...), self, amounts, mode, value)
+  } else if (mode == "reflect" && amounts.size() <= 4) {  // of three dimensions PyTorch lets it be
+    TENON_AUTOCAST_AS(reflection_pad, pad(operands...), self, amounts, mode, value)
+  }
   // The others read positions of the same dimension: an index for each padded one.
   Tensor result = self;
   for (std::size_t i = 0; 2 * i + 1 < amounts.size(); ++i) {

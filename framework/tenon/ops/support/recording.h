@@ -1,6 +1,7 @@
 // How an operator is recorded for backward: a formula, the tensors that it saves, and the node made of both.
 #pragma once
 
+#include <tenon/autograd/autocast_cast.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
@@ -43,6 +44,7 @@ class FormulaNode final : public autograd::Node {
   FormulaNode(const char* name, Formula formula) : name_(name), formula_(std::move(formula)) {}
   std::string name() const override { return name_; }
   autograd::GradList apply(autograd::GradList&& gradients) override {
+    const autocast::WithoutAutocast as_the_forward;
     autograd::GradList results;
     results.resize(num_outputs());
     for (const Tensor& gradient : gradients) {

@@ -146,9 +146,14 @@ Tensor TransformerBlockImpl::drop(Tensor x) const {
 
 Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
   const Tensor wide = widen_(x);
-  // GELU's slope needs its input: there is nothing that it could overwrite.
-  return options_.relu ? narrow_(F::relu(wide, F::ReLUFuncOptions(options_.inplace)))
-                       : GeluLinear::apply(wide, narrow_->weight, narrow_->bias);
+  if (options_.relu) return narrow_(F::relu(wide, F::ReLUFuncOptions(options_.inplace)));
+  // GELU's slope needs its input: there is nothing that it could overwrite. Autocast acts out here, so that the
+  // backward finds operands of one dtype.
+  const DeviceType kind = wide.device().type();
+  const auto operand = [&](const Tensor& parameter) {
+    return autocast::is_autocast_enabled(kind) ? autocast::cached_cast(wide.scalar_type(), parameter, kind) : parameter;
+  };
+  return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias));
 }
 
 Tensor TransformerBlockImpl::add(const Tensor& x, Tensor branch) const {

@@ -25,7 +25,7 @@ void check_same(const std::filesystem::path& path, const char* what, std::int64_
 }  // namespace
 
 void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
-              const RunPosition& position, const ExperimentResult& so_far) {
+              const optim::GradScaler& scaler, const RunPosition& position, const ExperimentResult& so_far) {
   OutputArchive archive, model, state, random, figures;
   module.save(model);
   optimizer.save(state);
@@ -36,6 +36,11 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
   }
   archive.write("model", model);
   archive.write("optimizer", state);
+  if (scaler.is_enabled()) {
+    OutputArchive scale;
+    scaler.save(scale);
+    archive.write("scaler", scale);
+  }
   archive.write("random", random);
   write_figures(figures, so_far);
   archive.write("figures", figures);
@@ -50,7 +55,7 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
 }
 
 RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
-                     const RunPosition& now, ExperimentResult* so_far) {
+                     optim::GradScaler& scaler, const RunPosition& now, ExperimentResult* so_far) {
   InputArchive archive, model, state, random, figures;
   const std::vector<Tensor> parameters = module.parameters();
   archive.copy_from(path.string(), parameters.empty() ? Device(kCPU) : parameters.front().device());
@@ -68,6 +73,14 @@ RunPosition load_run(const std::filesystem::path& path, nn::Module& module, opti
   if (so_far != nullptr) {
     archive.read("figures", figures);
     *so_far = read_figures(figures);
+  }
+  if (scaler.is_enabled()) {
+    InputArchive scale;
+    if (!archive.try_read("scaler", scale)) {
+      throw Error(
+          fmt::format("'{}' is of a run whose loss was not scaled: train.precision was another one", path.string()));
+    }
+    scaler.load(scale);
   }
   module.load(model);
   optimizer.load(state);

@@ -33,14 +33,19 @@ double TrainingStep::number(const Tensor& value) const {
 double TrainingStep::run(std::int64_t first) {
   const std::int64_t size = parts_.batch_size, parts = parts_.techniques.micro_batches;
   updating_ = false;
+  parts_.precision.begin_step();
   double loss = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = size * part / parts, end = size * (part + 1) / parts;
     const Batch batch = parts_.data.get(first + begin, end - begin);
-    Tensor value = loss_of_batch(batch);
+    Tensor value;
+    {
+      const auto pass = parts_.precision.forward_pass();
+      value = loss_of_batch(batch);
+    }
     if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
     parts_.phase_ended(RunPhase::kForward);
-    value.backward();
+    parts_.precision.backward(value);
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
@@ -59,10 +64,11 @@ Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
 
 void TrainingStep::update() {
   if (const double norm = parts_.options.real("clip_grad_norm"); norm > 0) {
+    parts_.precision.unscale(parts_.optimizer);
     nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
   }
   updating_ = true;
-  parts_.optimizer.step();
+  parts_.precision.step(parts_.optimizer);
   parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
 }
 

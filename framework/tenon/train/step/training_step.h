@@ -7,6 +7,7 @@
 #include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
 #include <tenon/train/peaks.h>
+#include <tenon/train/step/mixed_precision.h>
 #include <tenon/train/step/techniques.h>
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct StepParts {
   const Model& model;
   Batches& data;
   optim::Optimizer& optimizer;
+  MixedPrecision& precision;
   std::int64_t batch_size = 1;
   bool computes = true;                       ///< the device
   std::function<void(RunPhase)> phase_ended;  ///< told of each forward and backward pass

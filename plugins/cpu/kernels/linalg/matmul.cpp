@@ -2,6 +2,9 @@
 // scratch.
 #include <tenon/kernel/attributes/linear.h>
 
+#include <utility>
+
+#include "kernels/linalg/bfloat16.h"
 #include "kernels/linalg/gemm.h"
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
@@ -26,7 +29,8 @@ Batch batch_of(const TensorView& v) {
   return b;
 }
 
-// A contiguous view of `like`'s sizes on scratch memory.
+// A view of `like`'s sizes on scratch memory, row-major; a copy of floats whose columns are contiguous stays
+// column-major, since libraries read that as well and a transposition costs more than the copy.
 struct Packed {
   TensorView view;
   i64 strides[kMaxRank];
@@ -35,8 +39,12 @@ void pack(KernelContext& context, Packed& packed, const TensorView& like, Dtype 
   packed.view = like;
   packed.view.dtype = dtype;
   packed.view.strides = packed.strides;
+  const int last = like.rank - 1;
+  const bool by_columns =
+      copy && dtype != Dtype::kInt64 && like.strides[last] != 1 && like.strides[last - 1] == 1 && like.sizes[last] > 1;
   i64 expected = 1;
-  for (int d = like.rank - 1; d >= 0; --d) {
+  for (int i = 0; i <= last; ++i) {
+    const int d = by_columns && i < 2 ? last - 1 + i : last - i;
     packed.strides[d] = expected;
     expected *= like.sizes[d];
   }
@@ -62,12 +70,33 @@ void integer_product(const Batch& a, const Batch& b, const Batch& c, const Matmu
   });
 }
 
+/// Products of bfloat16 by oneDNN, where operands and result lie as it reads and writes them. False where they do not,
+/// or float32 is faster.
+bool product_of_bfloat16(KernelContext& context, const TensorView& y, Views inputs, bool has_addend,
+                         const MatmulAttributes& given) {
+  const TensorView &a = at(inputs, 0), &b = at(inputs, 1);
+  if (!has_bfloat16_products() || given.alpha != 1) return false;
+  for (const TensorView* view : {&y, &a, &b}) {
+    if (view->dtype != Dtype::kBFloat16 || !is_blas_matrix(batch_of(*view).matrix)) return false;
+  }
+  Batch left = batch_of(a), right = batch_of(b), product = batch_of(y);
+  if (left.matrix.columns == 0) return false;
+  if (product.matrix.column_stride != 1 && product.matrix.columns != 1) {  // the transposed product is row-major
+    std::swap(left, right);
+    for (Batch* batch : {&left, &right, &product}) batch->matrix = batch->matrix.transposed();
+  }
+  if (has_addend && at(inputs, 2).data != y.data) level_functions().copy(y, at(inputs, 2));
+  return batched_gemm_bfloat16(context, product.count, left.matrix, left.step, right.matrix, right.step, product.matrix,
+                               product.step, has_addend ? given.beta : 0);
+}
+
 void matmul(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   static const MatmulAttributes kPlain;
   const auto& given = attributes ? *static_cast<const MatmulAttributes*>(attributes) : kPlain;
   const TensorView& y = at(outputs, 0);
   if (numel(y) == 0) return;
   const bool has_addend = inputs.size() > 2 && at(inputs, 2).rank >= 0 && given.beta != 0;
+  if (product_of_bfloat16(context, y, inputs, has_addend, given)) return;
   const bool integer = lane_of(y.dtype) == Lane::kI64;
   const Dtype compute = integer ? Dtype::kInt64 : y.dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
 

@@ -1,6 +1,10 @@
-// conv, conv_backward_input, conv_backward_weight: float32 through oneDNN, everything else by im2col.
+// conv, conv_backward_input, conv_backward_weight: float32 through oneDNN and our own ways, 16 bits as copies in
+// float32, everything else by im2col.
 #include "kernels/nn/convolution.h"
 
+#include <optional>
+
+#include "kernels/linalg/bfloat16.h"
 #include "kernels/register.h"
 #include "thread_pool.h"
 
@@ -72,7 +76,31 @@ bool dense_channels_last(const TensorView& v) {
 }
 float* floats(const TensorView& v) { return static_cast<float*>(v.data); }
 bool plain(const TensorView& v) { return v.dtype == Dtype::kFloat32 && contiguous(v); }
-bool for_onednn(const TensorView& v) { return v.dtype == Dtype::kFloat32 && (contiguous(v) || dense_channels_last(v)); }
+bool for_onednn(const TensorView& v) {
+  const bool is_taken = v.dtype == Dtype::kFloat32 || (v.dtype == Dtype::kBFloat16 && has_bfloat16_products());
+  return is_taken && (contiguous(v) || dense_channels_last(v));
+}
+
+// Two bytes an element. Converted in scratch they go the ways of float32, which beat products of 16 bits unless the
+// processor has tiles for those (bench/results/mixed_precision.md).
+bool has_16_bits(const TensorView& v) { return v.dtype == Dtype::kFloat16 || v.dtype == Dtype::kBFloat16; }
+
+using Kernel32 = void (*)(KernelContext&, Views, Views, const void*);
+/// The kernel on copies in float32 of its inputs, which may end with one that is not there, and of its output.
+void in_float32(Kernel32 kernel, KernelContext& context, Views outputs, Views inputs, const void* attributes) {
+  const Plain y(context, at(outputs, 0), Dtype::kFloat32, false), a(context, at(inputs, 0), Dtype::kFloat32, true),
+      b(context, at(inputs, 1), Dtype::kFloat32, true);
+  TensorView views[3] = {a.view, b.view};
+  std::size_t count = inputs.size();
+  std::optional<Plain> bias;
+  if (count > 2) {
+    const TensorView& given = at(inputs, 2);
+    if (given.rank >= 0) bias.emplace(context, given, Dtype::kFloat32, true);
+    views[2] = bias ? bias->view : given;
+  }
+  kernel(context, {&y.view, 1}, {views, count}, attributes);
+  y.finish(at(outputs, 0));
+}
 
 // Many enough channels that products pay for the transforms, few enough that the transformed weights stay small; and
 // enough tiles for all threads.
@@ -105,6 +133,7 @@ void conv(KernelContext& context, Views outputs, Views inputs, const void* attri
       onednn_forward(context, s, x, w, has_bias ? &bias : nullptr, y)) {
     return;
   }
+  if (has_16_bits(y)) return in_float32(&conv, context, outputs, inputs, attributes);
   const Dtype compute = compute_type(y);
   const Plain px(context, x, compute, true), pw(context, w, compute, true), py(context, y, compute, false);
   if (has_bias) {
@@ -131,6 +160,7 @@ void conv_backward_input(KernelContext& context, Views outputs, Views inputs, co
       onednn_backward_input(context, s, dy, w, dx)) {
     return;
   }
+  if (has_16_bits(dx)) return in_float32(&conv_backward_input, context, outputs, inputs, attributes);
   const Dtype compute = compute_type(dx);
   const Plain pd(context, dy, compute, true), pw(context, w, compute, true), px(context, dx, compute, false);
   general_backward_input(context, compute, s, pd.data(), pw.data(), px.data());
@@ -152,6 +182,7 @@ void conv_backward_weight(KernelContext& context, Views outputs, Views inputs, c
       onednn_backward_weight(context, s, dy, x, dw)) {
     return;
   }
+  if (has_16_bits(dw)) return in_float32(&conv_backward_weight, context, outputs, inputs, attributes);
   const Dtype compute = compute_type(dw);
   const Plain pd(context, dy, compute, true), px(context, x, compute, true), pw(context, dw, compute, false);
   general_backward_weight(context, compute, s, pd.data(), px.data(), pw.data());

@@ -22,7 +22,8 @@ struct ConvShape {
 
 ConvShape conv_shape(const TensorView& x, const TensorView& w, const TensorView& y, const ConvAttributes& attributes);
 
-/// float32 through oneDNN. Views are contiguous or channels-last dense. False where oneDNN has no implementation.
+/// float32 or bfloat16 through oneDNN. Views are of one dtype, contiguous or channels-last dense. False where oneDNN
+/// has no implementation.
 bool onednn_forward(KernelContext& context, const ConvShape& shape, const TensorView& x, const TensorView& w,
                     const TensorView* bias, const TensorView& y);
 bool onednn_backward_input(KernelContext& context, const ConvShape& shape, const TensorView& dy, const TensorView& w,

@@ -124,7 +124,8 @@ ConvKey key_of(ConvKind kind, const ConvShape& s, const Operands& o) {
           o.bias != nullptr,
           channels_last(o.x),
           channels_last(o.w),
-          channels_last(o.y)};
+          channels_last(o.y),
+          o.x.dtype == Dtype::kBFloat16};
 }
 
 // What a slice reads and writes between its reorders shall stay in the cache of a core.
@@ -136,7 +137,7 @@ constexpr i64 kSmallGradient = 1 << 20;
 i64 slices_of_part(const ConvKey& key, i64 parts) {
   const ConvShape& s = key.s;
   const i64 pictures = (s.batch + parts - 1) / parts;
-  const i64 element = sizeof(float);
+  const auto element = static_cast<i64>(key.element_bytes());
   const i64 gradient = s.out_channels * (s.in_channels / s.groups) * s.window() * element;
   if (key.kind == ConvKind::kBackwardWeight && gradient > kSmallGradient) return 1;
   const i64 bytes = (s.in_channels * s.in_plane() + s.out_channels * s.out_plane()) * element;
@@ -161,7 +162,7 @@ bool by_picture(KernelContext& context, ConvKey key, const Operands& o, i64 thre
   job.x = o.x.as<char>();
   job.y = o.y.as<char>();
   job.bias = o.bias ? o.bias->as<char>() : nullptr;
-  const auto pictures = static_cast<std::size_t>(key.slice) * sizeof(float);
+  const auto pictures = static_cast<std::size_t>(key.slice) * key.element_bytes();
   job.x_step = static_cast<std::size_t>(s.in_channels * s.in_plane()) * pictures;
   job.y_step = static_cast<std::size_t>(s.out_channels * s.out_plane()) * pictures;
   job.scratch_step = plans->slice_bytes();
@@ -248,7 +249,7 @@ bool by_channel(KernelContext& context, ConvKey key, const Operands& o, i64 thre
   if (!plans || (plans->tail && plans->tail->x.wanted != plans->main.x.wanted)) return false;
 
   ChannelJob job{.plans = *plans, .parts = threads, .pieces = (s.out_channels + key.slice - 1) / key.slice};
-  const auto channels = static_cast<std::size_t>(key.slice) * sizeof(float);
+  const auto channels = static_cast<std::size_t>(key.slice) * key.element_bytes();
   job.y_step = channels * static_cast<std::size_t>(key.y_last ? 1 : s.out_plane());
   job.w_step = channels * static_cast<std::size_t>(s.in_channels * s.window());
   job.y = o.y.as<char>();

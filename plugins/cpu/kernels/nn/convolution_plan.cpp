@@ -40,7 +40,8 @@ std::optional<std::pair<memory::desc, std::size_t>> part_of(const memory::desc& 
   }
   d.dims[0] /= parts;
   d.padded_dims[0] /= parts;
-  return std::pair(memory::desc(d), static_cast<std::size_t>(d.dims[0] / block * blocking.strides[0]) * sizeof(float));
+  return std::pair(memory::desc(d), static_cast<std::size_t>(d.dims[0] / block * blocking.strides[0]) *
+                                        memory::data_type_size(whole.data_type()));
 }
 
 ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_like) {
@@ -49,7 +50,8 @@ ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_li
   const i64 pictures = by_channel ? s.batch : slice;
   const i64 out_channels = by_channel ? slice : s.out_channels;
   const int first = 3 - s.spatial;
-  const auto type = memory::data_type::f32;
+  const auto type = key.type();
+  const bool sums = key.kind == ConvKind::kBackwardWeight;
   memory::dims x{pictures, s.in_channels}, y{pictures, out_channels}, w, stride, dilation, low, high;
   if (s.groups > 1) w.push_back(s.groups);
   w.push_back(out_channels / s.groups);
@@ -64,8 +66,8 @@ ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_li
     low.push_back(s.padding[d]);
     high.push_back((s.out[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.in[d] - s.padding[d]);
   }
-  const memory::desc x_any(x, type, memory::format_tag::any), w_any(w, type, memory::format_tag::any),
-      y_any(y, type, memory::format_tag::any);
+  const memory::desc x_any(x, type, memory::format_tag::any),
+      w_any(w, sums ? memory::data_type::f32 : type, memory::format_tag::any), y_any(y, type, memory::format_tag::any);
   memory::dims whole_y = y;
   whole_y[1] = s.out_channels;
   const memory::desc x_plain(x, type, dense_strides(x, 1, key.x_last)),
@@ -109,7 +111,7 @@ ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_li
     using Backward = dnnl::convolution_backward_weights;
     const Backward::primitive_desc description(
         Backward::desc(direct, x_any, w_request, y_any, stride, dilation, low, high), attributes, onednn_engine(),
-        forward_for(w_any, false));
+        forward_for(memory::desc(w, type, memory::format_tag::any), false));
     plan.x.connect(x_plain, description.src_desc(), true);
     plan.w.connect(w_plain, description.diff_weights_desc(), false);
     plan.y.connect(y_plain, description.diff_dst_desc(), true);

@@ -35,11 +35,14 @@ struct ConvKey {
   int omp_threads;  ///< that oneDNN may use inside a plan
   int move_parts;   ///< in which weights are moved between layouts
   bool bias, x_last, w_last, y_last;
+  bool is_bfloat16;  ///< all operands are; gradients of weights are summed in float32 before
 
+  memory::data_type type() const { return is_bfloat16 ? memory::data_type::bf16 : memory::data_type::f32; }
+  std::size_t element_bytes() const { return is_bfloat16 ? 2 : sizeof(float); }
   auto tie() const {
     auto list = [](const i64* v) { return std::tie(v[0], v[1], v[2]); };
     return std::tuple_cat(std::tie(kind, divided, slice, omp_threads, move_parts, bias, x_last, w_last, y_last,
-                                   s.spatial, s.batch, s.in_channels, s.out_channels, s.groups),
+                                   is_bfloat16, s.spatial, s.batch, s.in_channels, s.out_channels, s.groups),
                           list(s.in), list(s.out), list(s.kernel), list(s.stride), list(s.padding), list(s.dilation));
   }
   bool operator<(const ConvKey& other) const { return tie() < other.tie(); }

@@ -1,6 +1,7 @@
 // Recurrent networks: layers stacked, directions side by side, dropout between layers.
 #include <tenon/ops/nn/recurrent/rnn.h>
 
+#include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/dropout.h>
 #include <tenon/ops/nn/recurrent/recurrence.h>
@@ -118,6 +119,7 @@ RecurrentState cell(Recurrence kind, const Tensor& input, RecurrentState state, 
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList weights, bool has_biases,
                                         std::int64_t num_layers, double dropout, bool train, bool bidirectional,
                                         bool batch_first) {
+  TENON_AUTOCAST(lstm, input, hx, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
   check_pair(hx);
   return run_plain({Recurrence::kLstm, has_biases, num_layers, dropout, train, bidirectional}, input, batch_first,
                    hx[0], hx[1], weights);
@@ -125,6 +127,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_sizes, TensorList hx,
                                         TensorList weights, bool has_biases, std::int64_t num_layers, double dropout,
                                         bool train, bool bidirectional) {
+  TENON_AUTOCAST(lstm, data, batch_sizes, hx, weights, has_biases, num_layers, dropout, train, bidirectional)
   check_pair(hx);
   return run_packed({Recurrence::kLstm, has_biases, num_layers, dropout, train, bidirectional}, data, batch_sizes,
                     hx[0], hx[1], weights);
@@ -134,6 +137,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_
   std::tuple<Tensor, Tensor> name(const Tensor& input, const Tensor& hx, TensorList weights, bool has_biases,          \
                                   std::int64_t num_layers, double dropout, bool train, bool bidirectional,             \
                                   bool batch_first) {                                                                  \
+    TENON_AUTOCAST(name, input, hx, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)       \
     auto [output, h, c] = run_plain({Recurrence::kind, has_biases, num_layers, dropout, train, bidirectional}, input,  \
                                     batch_first, hx, {}, weights);                                                     \
     return {output, h};                                                                                                \
@@ -141,12 +145,14 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_
   std::tuple<Tensor, Tensor> name(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList weights, \
                                   bool has_biases, std::int64_t num_layers, double dropout, bool train,                \
                                   bool bidirectional) {                                                                \
+    TENON_AUTOCAST(name, data, batch_sizes, hx, weights, has_biases, num_layers, dropout, train, bidirectional)        \
     auto [output, h, c] = run_packed({Recurrence::kind, has_biases, num_layers, dropout, train, bidirectional}, data,  \
                                      batch_sizes, hx, {}, weights);                                                    \
     return {output, h};                                                                                                \
   }                                                                                                                    \
   Tensor name##_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,                    \
                      const Tensor& b_ih, const Tensor& b_hh) {                                                         \
+    TENON_AUTOCAST(name##_cell, input, hx, w_ih, w_hh, b_ih, b_hh)                                                     \
     return cell(Recurrence::kind, input, {hx, {}}, {w_ih, w_hh, b_ih, b_hh, {}}).h;                                    \
   }
 TENON_RECURRENT(gru, kGru)
@@ -156,6 +162,7 @@ TENON_RECURRENT(rnn_relu, kRelu)
 
 std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
                                      const Tensor& b_ih, const Tensor& b_hh) {
+  TENON_AUTOCAST(lstm_cell, input, hx, w_ih, w_hh, b_ih, b_hh)
   check_pair(hx);
   const RecurrentState next = cell(Recurrence::kLstm, input, {hx[0], hx[1]}, {w_ih, w_hh, b_ih, b_hh, {}});
   return {next.h, next.c};

@@ -1,0 +1,26 @@
+// Products of bfloat16 in 16 bits through oneDNN, where that is faster than copies in float32.
+#pragma once
+
+#include <tenon/kernel/kernel.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/linalg/gemm.h"
+
+namespace tenon::cpu {
+
+/// "auto": in 16 bits on processors with tiles for it (AMX), else as copies in float32: instructions for vectors alone
+/// (AVX512-BF16) do as many multiply-adds in a second as those for float32, or fewer. "onednn", "float32": that way
+/// everywhere.
+void choose_bfloat16_products(std::string_view word);
+/// Whether products and convolutions of bfloat16 go through oneDNN in 16 bits.
+bool has_bfloat16_products() noexcept;
+
+/// `count` products c = a b + beta c of bfloat16, summed in float32, whose matrices lie the given numbers of elements
+/// apart; c is row-major. False where oneDNN has no implementation or the work is not worth the call: nothing is
+/// written then.
+bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Matrix& a, std::int64_t a_step,
+                           const Matrix& b, std::int64_t b_step, const Matrix& c, std::int64_t c_step, double beta);
+
+}  // namespace tenon::cpu
