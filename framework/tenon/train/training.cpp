@@ -4,10 +4,8 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/memory/purpose.h>
-#include <tenon/nn/clip_grad.h>
 #include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
-#include <tenon/ops/support/values.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/resume/saved_figures.h>
@@ -25,12 +23,6 @@ namespace tenon::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-Tensor loss_of(const Tensor& logits, const Tensor& target) {
-  // Text: every position of every window counts alike.
-  if (logits.dim() == 3) return tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
-  return tenon::cross_entropy_loss(logits, target);
-}
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -116,6 +108,14 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
+  step_.emplace(StepParts{
+      .options = options_,
+      .model = model_,
+      .data = *data_.train,
+      .optimizer = *optimizer_,
+      .batch_size = batch_size_,
+      .computes = computes_,
+      .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
   note_theory();
 }
 
@@ -296,48 +296,20 @@ double Training::timed_step(std::int64_t first) {
 /// Out of memory in the middle of a step: everything of the step is given back by then, so is the cache, and the step
 /// is tried once more from its beginning, unless it had begun to change parameters.
 double Training::step_or_retry(std::int64_t first) {
+  for (; scheduled_ < steps_done(); ++scheduled_) schedule_->step();  // also those that a resumed run begins behind
   const RandomStates random = random_states();
   try {
-    return compute(first);
+    return step_->run(first);
   } catch (const OutOfMemory& error) {
-    if (updating_) throw;  // parameters may have changed already
+    if (step_->is_updating()) throw;  // parameters may have changed already
     optimizer_->zero_grad(/*set_to_none=*/true);
     if (device_.allocator().trim(0) == 0) throw;  // nothing was cached: a second try would end the same
     progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
                                error.what()));
   }
   set_random_states(random);
-  const double loss = compute(first);
+  const double loss = step_->run(first);
   ++result_.oom_recoveries;
-  return loss;
-}
-
-double Training::number(const Tensor& value) const {
-  const double read = ops::has_values(value) ? value.item<double>() : kNone;
-  return computes_ ? read : kNone;  // behind addresses alone there are zeros to read
-}
-
-double Training::compute(std::int64_t first) {
-  const std::int64_t parts = options_.integer("micro_batches");
-  double loss = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t begin = batch_size_ * part / parts, end = batch_size_ * (part + 1) / parts;
-    const Batch batch = data_.train->get(first + begin, end - begin);
-    Tensor value = loss_of(model_.forward(batch.input), batch.target);
-    if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(batch_size_));
-    phases_.end(RunPhase::kForward, device_.allocator().stats(), result_.peak);
-    value.backward();
-    loss += number(value);
-    phases_.end(RunPhase::kBackward, device_.allocator().stats(), result_.peak);
-  }
-  if (const double norm = options_.real("clip_grad_norm"); norm > 0) {
-    nn::utils::clip_grad_norm_(model_.module->parameters(), norm);
-  }
-  for (; scheduled_ < steps_done(); ++scheduled_) schedule_->step();  // also those that a resumed run begins behind
-  updating_ = true;
-  optimizer_->step();
-  updating_ = false;
-  optimizer_->zero_grad(/*set_to_none=*/options_.text("zero_grad") == "none");
   return loss;
 }
 
@@ -360,8 +332,8 @@ bool Training::test(int epoch, EpochResult& figures) {
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
     const Tensor logits = model_.forward(batch.input);
-    loss += number(loss_of(logits, batch.target)) * static_cast<double>(count);
-    right += number(logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum());
+    loss += step_->number(loss_of(logits, batch.target)) * static_cast<double>(count);
+    right += step_->number(logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum());
     answers += batch.target.numel();
   }
   figures.test_loss = loss / static_cast<double>(size);

@@ -12,6 +12,7 @@
 #include <tenon/train/progress.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/run_experiment.h>
+#include <tenon/train/step/training_step.h>
 
 #include <chrono>
 #include <cstdint>
@@ -58,9 +59,6 @@ class Training {
   bool run_epoch(int epoch);
   double timed_step(std::int64_t first);
   double step_or_retry(std::int64_t first);
-  double compute(std::int64_t first);
-  /// Its value; nan where the device computes none.
-  double number(const Tensor& value) const;
   bool test(int epoch, EpochResult& figures);
   void report(const char* phase, int epoch, double loss);
   std::int64_t steps_done() const { return first_step_ + result_.steps; }
@@ -77,6 +75,7 @@ class Training {
   Model model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;
+  std::optional<TrainingStep> step_;
   std::int64_t scheduled_ = 0;  ///< the step that the rates are for
   std::int64_t batch_size_ = 1, steps_per_epoch_ = 0;
   std::int64_t planned_steps_ = 0;  ///< what the course of the learning rate is laid out for
@@ -86,7 +85,6 @@ class Training {
   double epoch_seconds_ = 0;
   int epoch_ = 1;  ///< under way
   int epochs_ = 0;
-  bool updating_ = false;
   std::chrono::steady_clock::time_point start_;
   PhaseWatch phases_;
   ExperimentResult earlier_;  ///< of the parts before this one, with state_.go_on

@@ -1,0 +1,47 @@
+// What one training step does with its batch: forward and backward by micro-batches, then the update.
+#pragma once
+
+#include <tenon/core/options.h>
+#include <tenon/optim/optimizer.h>
+#include <tenon/train/input/batches.h>
+#include <tenon/train/model.h>
+#include <tenon/train/peaks.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace tenon::train {
+
+/// The mean cross entropy of logits, as Model::forward gives them, over every class, pixel or symbol of the target.
+Tensor loss_of(const Tensor& logits, const Tensor& target);
+
+/// What a step works with, borrowed from the run.
+struct StepParts {
+  const Options& options;  ///< [train]
+  const Model& model;
+  Batches& data;
+  optim::Optimizer& optimizer;
+  std::int64_t batch_size = 1;
+  bool computes = true;                       ///< the device
+  std::function<void(RunPhase)> phase_ended;  ///< told of each forward and backward pass
+};
+
+/// The steps of one run.
+class TrainingStep {
+ public:
+  explicit TrainingStep(StepParts parts) : parts_(std::move(parts)) {}
+
+  /// One step with the examples from `first` on; its loss, nan where the device computes none. Throws what operators
+  /// throw.
+  double run(std::int64_t first);
+  /// Whether the step that was run last began to change parameters and did not come to its end.
+  bool is_updating() const { return updating_; }
+  /// A scalar's value; nan where the device computes none.
+  double number(const Tensor& value) const;
+
+ private:
+  StepParts parts_;
+  bool updating_ = false;
+};
+
+}  // namespace tenon::train
