@@ -6,6 +6,7 @@
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/input/batches.h>
+#include <tenon/train/serve/serving.h>
 #include <tenon/train/training.h>
 
 namespace tenon {
@@ -19,9 +20,12 @@ class Silent final : public ProgressSink {
 
 }  // namespace
 
-void check_experiment(const ExperimentConfig& config) { train::check_data(config); }
+void check_experiment(const ExperimentConfig& config) {
+  train::serves(config) ? train::check_serving(config) : train::check_data(config);
+}
 
 ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress, const RunState& state) {
+  if (train::serves(config)) return train::run_serving(config, progress);
   return train::Training(config, progress, {}, state).run();
 }
 
@@ -47,6 +51,7 @@ ExperimentResult run_short(const ExperimentConfig& config, Device real) {
   if (real.type() != config.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
   install(config);
   Silent silent;
+  if (train::serves(config)) return train::run_serving(config, silent);
   // The second step is like all later ones: the optimiser has its state.
   return train::Training(config, silent, {.steps = 2, .test_batches = 1}).run();
 }

@@ -332,9 +332,9 @@ bool Training::test(int epoch, EpochResult& figures) {
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
     const Tensor logits = model_.forward(batch.input);
-    loss += step_->number(loss_of(logits, batch.target)) * static_cast<double>(count);
-    right += step_->number(logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum());
-    answers += batch.target.numel();
+    loss += step_->number(loss_of(model_, logits, batch.target)) * static_cast<double>(count);
+    right += model_.has_answers ? step_->number(right_answers(logits, batch.target)) : kNone;
+    answers += batch.answers;
   }
   figures.test_loss = loss / static_cast<double>(size);
   figures.test_accuracy = right / static_cast<double>(answers);

@@ -9,7 +9,8 @@
 
 namespace tenon::train {
 
-Tensor loss_of(const Tensor& logits, const Tensor& target) {
+Tensor loss_of(const Model& model, const Tensor& logits, const Tensor& target) {
+  if (model.loss) return model.loss(logits, target);
   // Text: every position of every window counts alike.
   if (logits.dim() == 3) return tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
   return tenon::cross_entropy_loss(logits, target);
@@ -28,7 +29,7 @@ double TrainingStep::run(std::int64_t first) {
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = size * part / parts, end = size * (part + 1) / parts;
     const Batch batch = parts_.data.get(first + begin, end - begin);
-    Tensor value = loss_of(parts_.model.forward(batch.input), batch.target);
+    Tensor value = loss_of(parts_.model, parts_.model.forward(batch.input), batch.target);
     if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
     parts_.phase_ended(RunPhase::kForward);
     value.backward();
