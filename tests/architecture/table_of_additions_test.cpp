@@ -36,10 +36,10 @@ const std::vector<NameTable> kNameTables = {
 /// Where such a word stands for something else, or as data.
 const std::map<std::string, std::set<std::string>>& other_places() {
   static const auto* places = new std::map<std::string, std::set<std::string>>{
-      {"sections.cpp", {"adamw"}},  // the optimiser of a file that names none
-      {"model.cpp", {"text"}},      // what a model of language reads
-      {"llama.cpp", {"cosine"}},    // a table of its rotations
-      {"recordings.h", {"text"}},   // a recording of that form
+      {"sections.cpp", {"adamw"}},       // the optimiser of a file that names none
+      {"model.cpp", {"text"}},           // what a model of language reads
+      {"llama_layers.cpp", {"cosine"}},  // a table of its rotations
+      {"recordings.h", {"text"}},        // a recording of that form
   };
   return *places;
 }

@@ -107,7 +107,7 @@ class AddressOnly : public Experiment {
              "data.test_limit=2"}) {
       words.push_back(word);
     }
-    if (train::task_of(model) == train::Task::kLanguage) {
+    if (reads_text(train::task_of(model))) {
       words.push_back("data.name=\"text\"");
       words.push_back("data.path=\"" + (folder / "text").string() + "\"");
     }
@@ -126,6 +126,7 @@ class AddressOnly : public Experiment {
 
 TEST_F(AddressOnly, AsksForTheSameRequestByRequestInEveryModelAndSoDoesAMetaDevice) {
   for (const std::string& model : train::model_names()) {
+    if (model == "moe") continue;  // its experts' parts are as large as values decide
     const Asked earnest = run_on("backed", model, "caching");
     ASSERT_GT(earnest.requests.size(), 100U) << model;
     for (const bool is_meta : {false, true}) {

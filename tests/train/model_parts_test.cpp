@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,8 +50,8 @@ TEST(ModelParts, WhatReadsTextTakesNoPicturesAndTheOtherWayRound) {
 }
 
 TEST(ModelParts, PerceptronsOfLlamaAreAsWideAsAskedAndFourTimesTheirInputElse) {
-  EXPECT_EQ(part(made("llama", {}), "block0.gate.weight").sizes().vec(), (std::vector<std::int64_t>{32, 8}));
-  EXPECT_EQ(part(made("llama", {{"intermediate", "24"}}), "block0.gate.weight").sizes().vec(),
+  EXPECT_EQ(part(made("llama", {}), "block0.perceptron.gate.weight").sizes().vec(), (std::vector<std::int64_t>{32, 8}));
+  EXPECT_EQ(part(made("llama", {{"intermediate", "24"}}), "block0.perceptron.gate.weight").sizes().vec(),
             (std::vector<std::int64_t>{24, 8}));
 }
 
@@ -67,10 +68,27 @@ TEST(ModelParts, AnglesOfLlamaGrowWithThePositionAndShrinkFromPairToPair) {
   }
 }
 
+// Of a head as wide as Llama 3's: pair 0 turns once in 6 positions, pair 63 once in 2.6 million.
+TEST(ModelParts, SlowRotationsAreSlowerByTheFactorAndFastOnesAreKept) {
+  const Settings wide{{"hidden", "256"}, {"layers", "1"}};
+  Settings stretched = wide;
+  stretched.emplace_back("rotary_factor", "8");
+  const Tensor kept = part(made("llama", wide), ".sine")[1], sine = part(made("llama", stretched), ".sine")[1];
+  for (const std::int64_t fast : {0, 8, 20}) EXPECT_EQ(sine[fast].item<float>(), kept[fast].item<float>());
+  for (const std::int64_t slow : {40, 63})
+    EXPECT_NEAR(sine[slow].item<double>() * 8, kept[slow].item<double>(), 1e-9) << slow;
+  // Between one turn and four in 8,192 positions: pair 31 turns 2.26 times.
+  const double turn = std::pow(500000.0, -31.0 / 64), share = (8192 * turn / (2 * std::numbers::pi) - 1) / 3;
+  EXPECT_GT(share, 0);
+  EXPECT_LT(share, 1);
+  EXPECT_NEAR(sine[31].item<double>(), std::sin((1 - share) * turn / 8 + share * turn), 1e-8);
+}
+
 // With values of zero attention adds nothing, so that its own dropout shows nowhere.
 TEST(ModelParts, WhatABlockAddsIsDroppedInTrainingAlone) {
   NoGradGuard no_grad;
-  for (const auto& [name, values] : Settings{{"llama", "block0.value.weight"}, {"gpt", "block0.qkv.weight"}}) {
+  for (const auto& [name, values] :
+       Settings{{"llama", "block0.attention.value.weight"}, {"gpt", "block0.qkv.weight"}}) {
     const train::Model model = made(name, {{"dropout", "0.5"}, {"layers", "1"}});
     part(model, values).zero_();
     const auto twice_alike = [&] { return model.forward(tokens()).equal(model.forward(tokens())); };
@@ -91,9 +109,9 @@ TEST(ModelParts, WhatIsAddedToTheStreamIsDrawnSmallerTheMoreBlocksAdd) {
     EXPECT_NEAR(deviation(gpt, "block0.qkv.weight"), 0.02, 0.002);
     EXPECT_NEAR(deviation(gpt, "block0.out.weight"), small, 0.1 * small);
     EXPECT_NEAR(deviation(gpt, "block0.narrow.weight"), small, 0.1 * small);
-    EXPECT_NEAR(deviation(llama, "block0.gate.weight"), 0.02, 0.002);
-    EXPECT_NEAR(deviation(llama, "block0.out.weight"), small, 0.1 * small);
-    EXPECT_NEAR(deviation(llama, "block0.down.weight"), small, 0.1 * small);
+    EXPECT_NEAR(deviation(llama, "block0.perceptron.gate.weight"), 0.02, 0.002);
+    EXPECT_NEAR(deviation(llama, "block0.attention.out.weight"), small, 0.1 * small);
+    EXPECT_NEAR(deviation(llama, "block0.perceptron.down.weight"), small, 0.1 * small);
   }
 }
 

@@ -30,7 +30,13 @@ TEST(UnreadSettings, AreThoseOfTheModelThatDifferFromTheirDefaults) {
   EXPECT_THAT(remarks({"model.name=lenet"}), IsEmpty());
   EXPECT_THAT(remarks({"model.name=lenet", "model.hidden=256"}), IsEmpty()) << "as a resolved configuration states it";
   EXPECT_THAT(remarks({"model.name=lenet", "model.hidden=12", "model.dropout=0.5", "train.lr=7"}),
-              ElementsAre("model.hidden changes nothing: lenet reads dropout, image_size"));
+              ElementsAre("model.hidden changes nothing: lenet reads dropout, image_size, channels, classes"));
+}
+
+TEST(UnreadSettings, AreThoseTooThatAPresetOverrules) {
+  EXPECT_THAT(remarks({"model.name=llama", "model.preset=8B", "model.hidden=512"}),
+              ElementsAre("model.hidden = 512 changes nothing: model.preset = \"8B\" says 4096"));
+  EXPECT_THAT(remarks({"model.name=llama", "model.preset=8B", "model.hidden=4096"}), IsEmpty());
 }
 
 TEST(UnreadSettings, OfASweepAreWhatNoneOfItsModelsReads) {

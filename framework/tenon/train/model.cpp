@@ -1,6 +1,9 @@
 // Models by name.
 #include <tenon/train/model.h>
 
+#include <tenon/ops/ops.h>
+#include <tenon/train/presets.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +16,8 @@ struct KnownModel {
   Model (*make)(const ModelRequest&);
   Task task;
   std::vector<std::string> settings;  ///< that it reads
+  Presets (*presets)() = nullptr;
+  bool serves = false;
 };
 
 const std::vector<KnownModel>& known_models() {
@@ -20,16 +25,49 @@ const std::vector<KnownModel>& known_models() {
       {"mlp", make_mlp, Task::kClassify, {"hidden", "layers", "dropout"}},
       {"lenet", make_lenet, Task::kClassify, {"dropout"}},
       {"resnet8", make_resnet8, Task::kClassify, {}},
-      {"vit", make_vit, Task::kClassify, {"hidden", "layers", "heads", "activation", "patch", "dropout"}},
-      {"resnet18", make_resnet18, Task::kClassify, {}},
-      {"resnet50", make_resnet50, Task::kClassify, {}},
+      {"vit",
+       make_vit,
+       Task::kClassify,
+       {"hidden", "layers", "heads", "activation", "patch", "preset", "dropout"},
+       vit_presets},
+      {"resnet18", make_resnet18, Task::kClassify, {"stem", "preset"}, resnet_presets},
+      {"resnet50", make_resnet50, Task::kClassify, {"stem", "preset"}, resnet_presets},
       {"unet", make_unet, Task::kSegment, {"hidden", "layers", "dropout"}},
+      {"ddpm",
+       make_ddpm,
+       Task::kDenoise,
+       {"hidden", "layers", "multipliers", "attention_sides", "preset", "dropout"},
+       ddpm_presets},
       {"lstm-lm", make_lstm_lm, Task::kLanguage, {"hidden", "layers", "tied", "dropout"}},
-      {"gpt", make_gpt, Task::kLanguage, {"hidden", "layers", "heads", "tied", "activation", "dropout"}},
+      {"bert",
+       make_bert,
+       Task::kMasked,
+       {"hidden", "layers", "heads", "activation", "positions", "preset", "dropout"},
+       bert_presets},
+      {"gpt",
+       make_gpt,
+       Task::kLanguage,
+       {"hidden", "layers", "heads", "tied", "activation", "positions", "dropout"},
+       nullptr,
+       /*serves=*/true},
+      {"gpt2",
+       make_gpt,
+       Task::kLanguage,
+       {"hidden", "layers", "heads", "tied", "activation", "positions", "preset", "dropout"},
+       gpt2_presets,
+       /*serves=*/true},
       {"llama",
        make_llama,
        Task::kLanguage,
-       {"hidden", "layers", "heads", "kv_heads", "intermediate", "preset", "tied", "dropout"}}};
+       {"hidden", "layers", "heads", "kv_heads", "intermediate", "rotary_factor", "preset", "tied", "dropout"},
+       llama_presets,
+       /*serves=*/true},
+      {"moe",
+       make_moe,
+       Task::kLanguage,
+       {"hidden", "layers", "heads", "kv_heads", "intermediate", "experts", "experts_per_token", "balance", "preset",
+        "tied", "dropout"},
+       moe_presets}};
   return models;
 }
 
@@ -41,7 +79,42 @@ const KnownModel& find(std::string_view name) {
   return *known;
 }
 
+Presets presets_of(const KnownModel& model) { return model.presets ? model.presets() : Presets(); }
+
+/// Throws Error where the model has none of that name, with those that it has, and whose it is.
+Preset preset_of(const KnownModel& model, std::string_view name) {
+  std::vector<std::string_view> own, owners;
+  for (const KnownModel& known : known_models()) {
+    for (const Preset& preset : presets_of(known)) {
+      if (&known == &model && preset.name == name) return preset;
+      if (&known == &model) own.emplace_back(preset.name);
+      if (preset.name == name) owners.emplace_back(known.name);
+    }
+  }
+  throw Error(fmt::format("model.preset = \"{}\" is a size of {}; {} has {}", name, fmt::join(owners, " and "),
+                          model.name, own.empty() ? "none" : fmt::format("{}", fmt::join(own, ", "))));
+}
+
 }  // namespace
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names = {kNoPreset};
+  for (const KnownModel& model : known_models()) {
+    for (const Preset& preset : presets_of(model))
+      if (std::ranges::find(names, preset.name) == names.end()) names.emplace_back(preset.name);
+  }
+  return names;
+}
+
+std::string preset_list() {
+  std::vector<std::string> lists;
+  for (const KnownModel& model : known_models()) {
+    std::vector<std::string_view> own;
+    for (const Preset& preset : presets_of(model)) own.emplace_back(preset.name);
+    if (!own.empty()) lists.push_back(fmt::format("{} ({})", fmt::join(own, ", "), model.name));
+  }
+  return fmt::format("{}", fmt::join(lists, "; "));
+}
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
@@ -52,22 +125,47 @@ std::vector<std::string> model_names() {
 std::vector<std::string> settings_of(std::string_view model) {
   const KnownModel& known = find(model);
   std::vector<std::string> settings = known.settings;
-  if (known.task == Task::kLanguage)
+  if (reads_text(known.task))
     settings.insert(settings.end(), {"context", "vocabulary"});
   else
-    settings.emplace_back("image_size");
+    settings.insert(settings.end(), {"image_size", "channels", "classes"});
   return settings;
+}
+
+std::vector<std::string> serving_models() {
+  std::vector<std::string> names;
+  for (const KnownModel& model : known_models())
+    if (model.serves) names.emplace_back(model.name);
+  return names;
 }
 
 Task task_of(std::string_view name) { return find(name).task; }
 
 Model make_model(const ModelRequest& request) {
   const KnownModel& known = find(request.options.text("name"));
-  if ((known.task == Task::kLanguage) != (request.data.vocabulary > 0)) {
-    throw Error(
-        fmt::format("the model '{}' reads {}", known.name, known.task == Task::kLanguage ? "text" : "pictures"));
+  if (reads_text(known.task) != (request.data.vocabulary > 0)) {
+    throw Error(fmt::format("the model '{}' reads {}", known.name, reads_text(known.task) ? "text" : "pictures"));
   }
-  return known.make(request);
+  const Options options = with_preset(request.options);
+  ModelRequest resolved{.options = options,
+                        .data = request.data,
+                        .inplace_activations = request.inplace_activations,
+                        .checkpoint = request.checkpoint};
+  return known.make(resolved);
+}
+
+Options with_preset(const Options& model) {
+  const KnownModel& known = find(model.text("name"));
+  Options resolved = model;
+  if (!known.presets) return resolved;
+  const std::string& name = model.text("preset");
+  if (name == kNoPreset) return resolved;
+  for (const auto& [setting, value] : preset_of(known, name).settings) resolved.set(setting, value);
+  return resolved;
+}
+
+Tensor right_answers(const Tensor& output, const Tensor& target) {
+  return output.argmax(output.dim() == 4 ? 1 : -1).eq(target).sum();
 }
 
 }  // namespace tenon::train

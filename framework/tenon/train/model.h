@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
 #include <tenon/nn/module.h>
+#include <tenon/train/serve/kv_cache.h>
 #include <tenon/train/theory.h>
 
 #include <cstdint>
@@ -15,8 +16,11 @@
 
 namespace tenon::train {
 
-/// What a model learns: the class of a picture, the class of each pixel, or the next symbol of a text.
-enum class Task { kClassify, kSegment, kLanguage };
+/// What a model learns: the class of a picture, the class of each pixel, the noise that was added to a picture, the
+/// next symbol of a text, or those of its symbols that were masked.
+enum class Task { kClassify, kSegment, kDenoise, kLanguage, kMasked };
+/// Whether it learns from a text; the others learn from pictures.
+constexpr bool reads_text(Task task) { return task == Task::kLanguage || task == Task::kMasked; }
 
 /// What a model must fit: pictures of classes, or windows of a vocabulary's symbols.
 struct DataShape {
@@ -41,10 +45,17 @@ struct HeadInput {
 
 struct Model {
   std::shared_ptr<nn::Module> module;
-  /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text.
+  /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text. Of kDenoise the noise.
   std::function<Tensor(const Tensor&)> forward;
   /// Of language models: forward() without the output layer. Empty for others.
   std::function<HeadInput(const Tensor&)> before_head;
+  /// Of what forward gave last, and the targets; empty: the cross entropy of logits.
+  std::function<Tensor(const Tensor& output, const Tensor& target)> loss;
+  /// Of language models that serve: the logits of each request's next symbol (requests, vocabulary), and what its cache
+  /// keeps. Empty: it does not.
+  std::function<Tensor(const PackedSymbols&)> serve;
+  CacheShape cache;
+  bool has_answers = true;     ///< its largest outputs can be right or wrong
   ActivationForm activations;  ///< without blocks: no closed form is known
   GradientForm gradients;      ///< for such a form
 };
@@ -68,8 +79,24 @@ TENON_API std::vector<std::string> model_names();
 /// The settings of [model] that this model, or its data, reads, besides its name. Throws Error for an unknown name.
 TENON_API std::vector<std::string> settings_of(std::string_view model);
 
+/// What `model.preset` says where there is none.
+inline constexpr const char* kNoPreset = "none";
+/// The names of all presets, each once, "none" first.
+std::vector<std::string> preset_names();
+/// "base, large (bert); small, medium, large, xl (gpt2)".
+std::string preset_list();
+
+/// Those that can serve requests.
+std::vector<std::string> serving_models();
+
 /// Throws Error for an unknown name.
 TENON_API Task task_of(std::string_view name);
+
+/// The section [model] with what its preset says in place of the settings. Throws Error for a preset of another model.
+Options with_preset(const Options& model);
+
+/// How many of the targets the output's largest logits name, a tensor of one value.
+Tensor right_answers(const Tensor& output, const Tensor& target);
 
 /// Throws Error for a model that does not fit the data.
 TENON_API Model make_model(const ModelRequest& request);
@@ -81,9 +108,12 @@ Model make_resnet8(const ModelRequest& request);
 Model make_resnet18(const ModelRequest& request);
 Model make_resnet50(const ModelRequest& request);
 Model make_unet(const ModelRequest& request);
+Model make_ddpm(const ModelRequest& request);
 Model make_vit(const ModelRequest& request);
 Model make_lstm_lm(const ModelRequest& request);
+Model make_bert(const ModelRequest& request);
 Model make_gpt(const ModelRequest& request);
 Model make_llama(const ModelRequest& request);
+Model make_moe(const ModelRequest& request);
 
 }  // namespace tenon::train

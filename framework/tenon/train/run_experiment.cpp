@@ -7,6 +7,7 @@
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/input/batches.h>
+#include <tenon/train/serve/serving.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/training.h>
 
@@ -22,11 +23,13 @@ class Silent final : public ProgressSink {
 }  // namespace
 
 void check_experiment(const ExperimentConfig& config) {
+  if (train::serves(config)) return train::check_serving(config);
   train::check_data(config);
   train::techniques_of(config);
 }
 
 ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress, const RunState& state) {
+  if (train::serves(config)) return train::run_serving(config, progress);
   return train::Training(config, progress, {}, state).run();
 }
 
@@ -69,6 +72,7 @@ ExperimentResult run_short(const ExperimentConfig& config, Device real) {
   install(config);
   const ListsOfOperators lists(config.device.type(), real.type());
   Silent silent;
+  if (train::serves(config)) return train::run_serving(config, silent);
   // The second step is like all later ones: the optimiser has its state.
   return train::Training(config, silent, {.steps = 2, .test_batches = 1}).run();
 }

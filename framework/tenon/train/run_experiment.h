@@ -16,7 +16,7 @@
 
 namespace tenon {
 
-/// The sections [model], [data] and [train].
+/// The sections [model], [data], [train] and [serve].
 TENON_API std::vector<SectionSpec> training_sections();
 
 /// Where a run keeps the state that it can go on from, beside train.save, which is of a run that has ended.
@@ -30,7 +30,8 @@ struct RunState {
 /// that make no sense together, Error for data files that are missing.
 TENON_API void check_experiment(const ExperimentConfig& config);
 
-/// Trains and tests. The same seed gives the same losses to the last bit whatever the allocator. All device memory is
+/// Trains and tests, or serves where serve.requests > 0 (serve/serving.h), which begins at its beginning when it is
+/// resumed. The same seed gives the same losses to the last bit whatever the allocator. All device memory is
 /// given back before it returns. When the sink asks it to stop it ends after the step and says so in its result. Throws
 /// ConfigError (an unknown model, a setting that does not fit the data), Error (data files), OutOfMemory (when giving
 /// back what is cached and trying the step again did not help).
@@ -42,9 +43,9 @@ struct MemoryEstimate {
   MemoryStats memory;           ///< peaks; without the workspace that kernels ask for
 };
 
-/// What a run of this experiment will need: two steps and a test batch are run on a simulated device that has addresses
-/// and computes nothing, under the experiment's own allocator without its layers. No device may be open; none is
-/// afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
+/// What a run of this experiment will need: two steps and a test batch, or all of serving, are run on a simulated
+/// device that has addresses and computes nothing, under the experiment's own allocator without its layers. No device
+/// may be open; none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
 TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config);
 
 /// How the run of that estimate ends under the ceilings of its own that the estimate leaves out: the layers `limit` and

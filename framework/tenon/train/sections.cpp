@@ -4,6 +4,7 @@
 #include <tenon/train/optimizers.h>
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/schedules.h>
+#include <tenon/train/serve/kv_cache.h>
 #include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
@@ -16,6 +17,10 @@ namespace tenon {
 
 namespace {
 
+using train::kNoPreset;
+using train::preset_list;
+using train::preset_names;
+
 constexpr std::int64_t kMany = 1'000'000'000;
 
 SectionSpec model_section() {
@@ -23,25 +28,48 @@ SectionSpec model_section() {
       "model",
       "what is trained",
       {OptionSpec::text("name", train::model_names().front(), "the model").one_of(train::model_names()),
-       OptionSpec::integer("hidden", 256,
-                           "width of hidden layers (mlp), of the embedding (lstm-lm, gpt, llama, vit), channels (unet)")
+       OptionSpec::integer(
+           "hidden", 256,
+           "width of hidden layers (mlp), of the embedding (language models, vit), channels (unet, ddpm)")
            .range(std::int64_t{1}, std::int64_t{65536}),
-       OptionSpec::integer("layers", 2, "hidden layers, recurrent layers or transformer blocks")
+       OptionSpec::integer("layers", 2, "hidden layers, recurrent layers, transformer blocks, blocks a level (ddpm)")
            .range(std::int64_t{1}, std::int64_t{1024}),
-       OptionSpec::integer("heads", 4, "attention heads (gpt, llama, vit)").range(std::int64_t{1}, std::int64_t{1024}),
-       OptionSpec::integer("kv_heads", 0, "heads of keys and values, each for several of queries (llama); 0 = heads")
+       OptionSpec::integer("heads", 4, "attention heads (bert, gpt, llama, moe, vit)")
+           .range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::integer("kv_heads", 0,
+                           "heads of keys and values, each for several of queries (llama, moe); 0 = heads")
            .range(std::int64_t{0}, std::int64_t{1024}),
-       OptionSpec::integer("intermediate", 0, "width of the gated perceptrons (llama); 0 = four times hidden")
+       OptionSpec::integer("intermediate", 0, "width of the gated perceptrons (llama, moe); 0 = four times hidden")
            .range(std::int64_t{0}, std::int64_t{1 << 20}),
-       OptionSpec::text("preset", "none", "published sizes (llama), instead of the settings that say them")
-           .one_of({"none", "1B", "3B", "8B", "70B"}),
+       OptionSpec::real("rotary_factor", 1.0, "slow rotations are slower by it, as in Llama 3.1 and 3.2 (llama)")
+           .range(1.0, 1e6),
+       OptionSpec::integer("experts", 8, "perceptrons of a block, of which a router chooses (moe)")
+           .range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::integer("experts_per_token", 2, "how many it chooses for each symbol (moe)")
+           .range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::real("balance", 0.02, "what an uneven use of the experts adds to the loss (moe)").range(0.0, 1e3),
+       OptionSpec::text("preset", kNoPreset,
+                        fmt::format("published sizes, instead of the settings that say them: {}", preset_list()))
+           .one_of(preset_names()),
+       OptionSpec::integer("positions", 0, "learned positions (bert, gpt, gpt2); 0 = context")
+           .range(std::int64_t{0}, std::int64_t{1 << 24}),
        OptionSpec::integer("context", 128, "characters that a language model sees at once")
            .range(std::int64_t{1}, std::int64_t{65536}),
        OptionSpec::integer("vocabulary", 0, "symbols that a language model has room for; 0 = those of the text")
            .range(std::int64_t{0}, std::int64_t{1 << 24}),
-       OptionSpec::boolean("tied", true, "the table of symbols is the output layer too (gpt, llama, lstm-lm)"),
-       OptionSpec::text("activation", "gelu", "of the transformer's perceptrons (gpt, vit)").one_of({"gelu", "relu"}),
+       OptionSpec::boolean("tied", true, "the table of symbols is the output layer too (gpt, llama, lstm-lm, moe)"),
+       OptionSpec::text("activation", "gelu", "of the transformer's perceptrons (bert, gpt, gpt2, vit)")
+           .one_of({"gelu", "relu"}),
        OptionSpec::integer("patch", 4, "side of a patch (vit)").range(std::int64_t{1}, std::int64_t{1024}),
+       OptionSpec::text("stem", "small",
+                        "first layers (resnet18, resnet50): 3 by 3 for small pictures, or those for ImageNet")
+           .one_of({"small", "imagenet"}),
+       OptionSpec::text("multipliers", "1,2,2", "channels of each level, in units of hidden (ddpm)"),
+       OptionSpec::text("attention_sides", "16", "sides of a picture at which there is attention (ddpm)"),
+       OptionSpec::integer("channels", 0, "grey values stand in so many channels; 0 = one")
+           .range(std::int64_t{0}, std::int64_t{1024}),
+       OptionSpec::integer("classes", 0, "classes that a model has room for; 0 = those of the pictures")
+           .range(std::int64_t{0}, std::int64_t{1 << 24}),
        OptionSpec::integer("image_size", 0, "pictures are enlarged to this side by repeating pixels; 0 leaves them")
            .range(std::int64_t{0}, std::int64_t{4096}),
        OptionSpec::real("dropout", 0.0, "probability of dropping an activation").range(0.0, 1.0)},
@@ -124,8 +152,35 @@ SectionSpec train_section() {
       {"save", "resume"}};
 }
 
+SectionSpec serve_section() {
+  const auto length = [](const char* name, std::int64_t value, const char* help) {
+    return OptionSpec::integer(name, value, help).range(std::int64_t{1}, std::int64_t{1} << 24);
+  };
+  return {"serve",
+          "requests that a language model serves, instead of training",
+          {OptionSpec::integer("requests", 0, "how many come; 0 = none: the model is trained")
+               .range(std::int64_t{0}, std::int64_t{1'000'000}),
+           OptionSpec::real("arrivals", 0.5, "requests that arrive in a step, on average").range(1e-6, 1e6),
+           length("prompt_min", 16, "shortest prompt"), length("prompt_max", 64, "longest prompt"),
+           length("output_min", 16, "fewest symbols that a request is given"),
+           length("output_max", 64, "most symbols that a request is given"),
+           OptionSpec::text("lengths", "log-uniform", "how lengths are drawn from their ranges")
+               .one_of({"uniform", "log-uniform"}),
+           OptionSpec::text("cache", train::cache_kinds().front(), "how keys and values are kept")
+               .one_of(train::cache_kinds()),
+           OptionSpec::integer("page", 16, "positions of a page (paged)").range(std::int64_t{1}, std::int64_t{65536}),
+           OptionSpec::size("kv_memory", 0, "what all caches may reserve together; 0 = what the device has"),
+           OptionSpec::integer("most_at_once", 0, "requests that run at once; 0 = as many as fit")
+               .range(std::int64_t{0}, std::int64_t{1'000'000}),
+           OptionSpec::integer("seed", 47, "of arrivals, lengths and prompts")
+               .range(std::int64_t{0}, std::int64_t{1} << 62)},
+          {}};
+}
+
 }  // namespace
 
-std::vector<SectionSpec> training_sections() { return {model_section(), data_section(), train_section()}; }
+std::vector<SectionSpec> training_sections() {
+  return {model_section(), data_section(), train_section(), serve_section()};
+}
 
 }  // namespace tenon

@@ -110,6 +110,14 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
+  step_.emplace(StepParts{
+      .options = options_,
+      .model = model_,
+      .data = *data_.train,
+      .optimizer = *optimizer_,
+      .batch_size = batch_size_,
+      .computes = computes_,
+      .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
   note_theory();
 }
 
@@ -347,9 +355,9 @@ bool Training::test(int epoch, EpochResult& figures) {
     const Batch batch = data_.test->get(first, count);
     const auto pass = precision_->forward_pass();
     const Tensor logits = model_.forward(batch.input);
-    loss += step_->number(loss_of(logits, batch.target)) * static_cast<double>(count);
-    right += step_->number(logits.argmax(logits.dim() == 4 ? 1 : -1).eq(batch.target).sum());
-    answers += batch.target.numel();
+    loss += step_->number(loss_of(model_, logits, batch.target)) * static_cast<double>(count);
+    right += model_.has_answers ? step_->number(right_answers(logits, batch.target)) : kNone;
+    answers += batch.answers;
   }
   figures.test_loss = loss / static_cast<double>(size);
   figures.test_accuracy = right / static_cast<double>(answers);

@@ -50,11 +50,27 @@ std::set<std::string> model_settings_set(const Config& config) {
   return keys;
 }
 
+/// Of one experiment, not of a sweep: what its preset says otherwise.
+std::vector<std::string> overruled_by_preset(const Config& config) {
+  if (!config.sweep_cells().empty()) return {};
+  const ExperimentConfig experiment = config.experiment();
+  const Options &given = experiment.section("model"), resolved = train::with_preset(given);
+  const auto before = given.entries(false), after = resolved.entries(false);
+  std::vector<std::string> remarks;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const std::string& name = before[i].first;
+    if (!given.is_default(name) && before[i].second != after[i].second)
+      remarks.push_back(fmt::format("model.{} = {} changes nothing: model.preset = \"{}\" says {}", name,
+                                    before[i].second, given.text("preset"), after[i].second));
+  }
+  return remarks;
+}
+
 }  // namespace
 
 std::vector<std::string> unread_model_settings(const Config& config) {
   const std::set<std::string> models = models_of(config);
-  std::vector<std::string> remarks;
+  std::vector<std::string> remarks = overruled_by_preset(config);
   for (const std::string& key : model_settings_set(config)) {
     const std::string name = key.substr(kSection.size());
     const bool is_read = std::ranges::any_of(models, [&](const std::string& model) {

@@ -31,14 +31,43 @@ TableCell purpose_bytes(const RunSummary& run, const char* purpose) {
   return found == run.peak_bytes_by_purpose.end() || found->second == 0 ? TableCell() : TableCell(Bytes{found->second});
 }
 
+TableCell figure_count(const RunSummary& run, const char* name) {
+  const std::optional<double> value = figure(run, name);
+  return value ? TableCell(static_cast<std::int64_t>(*value)) : TableCell();
+}
+
 struct Field {
   Column column;
   std::function<TableCell(const RunSummary&)> value;
 };
 
+/// Of runs that serve requests; none is shown of others.
+std::vector<Field> serving_fields(bool serves) {
+  const auto count = [serves](const char* name, const char* title, bool is_shown) {
+    return Field{{name, title, serves && is_shown, 1},
+                 [name](const RunSummary& run) { return figure_count(run, name); }};
+  };
+  const auto waste = [](const RunSummary& run) {
+    const auto share = figure(run, "kv_waste");
+    return share ? TableCell(Ratio{*share}) : TableCell();
+  };
+  return {
+      count("served_requests", "served", true),
+      count("most_at_once", "most at once", true),
+      {{"mean_at_once", "mean at once", serves, -1},
+       [](const RunSummary& run) { return real(figure(run, "mean_at_once"), 1); }},
+      count("given_up", "given up", true),
+      {{"kv_peak_bytes", "caches' peak", serves, 2},
+       [](const RunSummary& run) { return figure_bytes(run, "kv_peak_bytes"); }},
+      {{"kv_waste", "waste in caches", serves, 2}, waste},
+      count("generated_symbols", "symbols", false),
+      count("tokens_hash", "hash of symbols", false),
+  };
+}
+
 /// `first` is the row that the expected time and loss are taken from.
 std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
-  const bool by_purpose = view.by_purpose;
+  const bool by_purpose = view.by_purpose, serves = figure(first, "served_requests").has_value();
   const bool for_people = view.format == TableFormat::kTable || view.format == TableFormat::kMarkdown;
   const auto final_loss = [for_people](const RunSummary& run) -> TableCell {
     if (for_people && run.has_diverged()) return std::string("not finite");
@@ -70,9 +99,9 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
   return {
       {{"status", "status", true, 4},
        [](const RunSummary& run) { return TableCell(std::string(to_string(run.status))); }},
-      {{"test_accuracy", "test accuracy", !by_purpose, 1},
+      {{"test_accuracy", "test accuracy", !by_purpose && !serves, 1},
        [](const RunSummary& run) { return run.test_accuracy ? TableCell(Ratio{*run.test_accuracy}) : TableCell(); }},
-      {{"final_loss", "final loss", true, 1}, final_loss},
+      {{"final_loss", "final loss", !serves, 1}, final_loss},
       {{"expected_final_loss", "expected loss", by_purpose, -2}, expected_loss},
       {{"step_ms", "step ms"}, [](const RunSummary& run) { return real(run.step_ms, 2); }},
       {{"expected_step_ms", "expected ms", by_purpose, -2}, expected_ms},
@@ -93,6 +122,8 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       purpose("optimizer_state", "optimizer state"),
       purpose("workspace", "workspace"),
       purpose("data", "data"),
+      {{"peak_other_bytes", "caches", by_purpose && serves, -1},
+       [](const RunSummary& run) { return purpose_bytes(run, "other"); }},
       {{"device_calls_per_step", "device calls/step", !by_purpose},
        [](const RunSummary& run) { return real(run.device_calls_per_step, 2); }},
       {{"seconds", "seconds", !by_purpose, -1}, [](const RunSummary& run) { return real(run.seconds, 1); }},
@@ -122,7 +153,11 @@ std::vector<std::vector<std::string>> with_short_specs(const std::vector<std::st
 Table run_comparison(const std::vector<std::string>& keys, const std::vector<std::vector<std::string>>& values,
                      const std::vector<RunSummary>& runs, const ComparisonView& view) {
   const RunSummary nothing;
-  const std::vector<Field> shown = fields(runs.empty() ? nothing : runs.front(), view);
+  const RunSummary& first = runs.empty() ? nothing : runs.front();
+  std::vector<Field> shown = fields(first, view);
+  const std::vector<Field> served = serving_fields(figure(first, "served_requests").has_value());
+  constexpr int kAccuracyAndLoss = 3;  // behind which those of serving stand
+  shown.insert(shown.begin() + kAccuracyAndLoss, served.begin(), served.end());
   std::vector<Column> columns;
   for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});
   for (const Field& field : shown) columns.push_back(field.column);

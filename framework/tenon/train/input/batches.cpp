@@ -5,6 +5,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
+#include <tenon/train/input/split_mix.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,21 +13,6 @@
 
 namespace tenon::train {
 namespace {
-
-/// SplitMix64: small, and the same everywhere, unlike the standard library's distributions.
-class SplitMix {
- public:
-  explicit SplitMix(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // Mean and deviation of Fashion-MNIST's training pixels, in [0, 1].
 constexpr double kMean = 0.2860;
@@ -36,6 +22,7 @@ class ImageBatches final : public Batches {
  public:
   ImageBatches(const data::ImageSet& set, const ImageBatchOptions& options)
       : count_(options.limit > 0 ? std::min(options.limit, set.count) : set.count),
+        channels_(options.channels),
         classes_(set.classes),
         label_pixels_(options.label_pixels),
         dtype_(options.dtype),
@@ -74,7 +61,8 @@ class ImageBatches final : public Batches {
           target.view({-1, 1, 1}).expand(pixels.select(1, 0).sizes()).masked_fill(pixels.select(1, 0).eq(0), classes_);
     Tensor input = pixels.to(dtype_);
     input.mul_(1 / (255 * kDeviation)).sub_(kMean / kDeviation);
-    return {input, target};
+    if (channels_ > 1) input = input.expand({count, channels_, input.size(2), input.size(3)}).contiguous();
+    return {input, target, target.numel()};
   }
 
  private:
@@ -91,6 +79,7 @@ class ImageBatches final : public Batches {
   }
 
   std::int64_t count_;
+  std::int64_t channels_;
   std::int64_t classes_;
   bool label_pixels_;
   Dtype dtype_;

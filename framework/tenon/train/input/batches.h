@@ -15,7 +15,8 @@ namespace tenon::train {
 
 struct Batch {
   Tensor input;
-  Tensor target;  ///< int64
+  Tensor target;             ///< int64
+  std::int64_t answers = 0;  ///< of the targets, those that are not -100
 };
 
 /// One split of a data set.
@@ -32,18 +33,25 @@ class Batches {
 struct ImageBatchOptions {
   std::int64_t limit = 0;       ///< pictures that are used; 0 = all
   std::int64_t image_size = 0;  ///< enlarged to this side; 0 = as they are
+  std::int64_t channels = 1;    ///< as often the grey values stand in a picture
   bool label_pixels = false;    ///< targets (N, H, W): a pixel's class is its picture's, or `classes` where it is black
   Dtype dtype = kFloat32;
   Device device{kCPU, 0};
 };
-/// Pictures as bytes on the device; a batch (N, 1, H, W) is gathered, scaled to mean 0 and deviation 1 of the training
-/// set, and, where image_size asks for it, enlarged. Targets (N).
+/// Pictures as bytes on the device; a batch (N, channels, H, W) is gathered, scaled to mean 0 and deviation 1 of the
+/// training set, and, where image_size asks for it, enlarged. Targets (N).
 std::unique_ptr<Batches> make_image_batches(const data::ImageSet& set, const ImageBatchOptions& options);
 
 /// Windows of `context` symbols that do not overlap, gathered on the device; inputs and targets (N, context).
 /// `limit` windows are used; 0 = all. Throws Error where the text is shorter than one.
 std::unique_ptr<Batches> make_text_batches(const std::vector<std::int32_t>& symbols, std::int64_t context,
                                            std::int64_t limit, Device device);
+
+/// The windows of `text` with some of their symbols to be told from the others (Devlin et al., 2018): of each window 15
+/// % are targets, all other targets are -100. Of those, 80 % are replaced by `mask_symbol` in the input, 10 % by
+/// another symbol below it, and 10 % stay. Which ones depends on an epoch's seed alone.
+std::unique_ptr<Batches> make_masked_batches(std::unique_ptr<Batches> text, std::int64_t context,
+                                             std::int64_t mask_symbol, Device device);
 
 /// Both parts of the data that [data] and [model] name, on the experiment's device, in the form that the model's task
 /// needs.

@@ -44,7 +44,7 @@ class TextBatches final : public Batches {
     const auto gather = [&](const Tensor& at) {
       return symbols_.index_select(0, at).to(kInt64).view({count, context_});
     };
-    return {gather(where), gather(where + 1)};
+    return {gather(where), gather(where + 1), count * context_};
   }
 
  private:

@@ -1,6 +1,5 @@
 // gpt: a language model of causal transformer blocks, as GPT-2 (Radford et al., 2019): learned positions, the table of
-// symbols also serving as the output layer. hidden 768, layers 12, heads 12, context 1024 and vocabulary 50257 make it
-// GPT-2 small with its 124 million parameters.
+// symbols also serving as the output layer. gpt2 is the same model, and has the published sizes as presets.
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
 #include <tenon/nn/modules/embedding.h>
@@ -21,7 +20,7 @@ struct GptImpl : nn::Module {
     const TransformerOptions options = transformer_options(request, /*causal=*/true);
     symbols = register_module("symbols", nn::Embedding(request.data.vocabulary, options.width));
     nn::init::normal_(symbols->weight, 0, 0.02);
-    positions = register_parameter("positions", nn::new_parameter({request.data.context, options.width}));
+    positions = register_parameter("positions", nn::new_parameter({positions_of(request), options.width}));
     nn::init::normal_(positions, 0, 0.02);
     body = register_module("body", Transformer(options));
     if (!request.options.boolean("tied")) {
@@ -42,8 +41,15 @@ struct GptImpl : nn::Module {
     }
     Tensor x = symbols(tokens) + positions.narrow(0, 0, length);
     if (dropout > 0) x = F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training()));
-    return {.hidden = body(x), .weight = head.is_empty() ? symbols->weight : head->weight, .bias = {}};
+    return {.hidden = body(x), .weight = output_weight(), .bias = {}};
   }
+
+  Tensor serve(const PackedSymbols& packed) {
+    const Tensor x = symbols(packed.symbols) + positions.index_select(0, packed.positions);
+    return tenon::linear(body->forward_packed(x, packed).index_select(0, packed.last), output_weight());
+  }
+
+  const Tensor& output_weight() const { return head.is_empty() ? symbols->weight : head->weight; }
 
   double dropout;
   nn::Embedding symbols{nullptr};
@@ -57,7 +63,10 @@ TENON_MODULE(Gpt);
 
 Model make_gpt(const ModelRequest& request) {
   const TransformerOptions options = transformer_options(request, /*causal=*/true);
-  Model model = language_model_of(Gpt(request));
+  Gpt gpt(request);
+  Model model = language_model_of(gpt);
+  model.serve = [gpt](const PackedSymbols& packed) mutable { return gpt->serve(packed); };
+  model.cache = {.layers = options.layers, .heads = options.heads, .depth = options.width / options.heads};
   model.activations = activation_form(options, request.data.context);
   // Logits, and their logarithms of probabilities; then a gradient of each.
   const auto logits = static_cast<double>(request.data.context * request.data.vocabulary);

@@ -1,5 +1,5 @@
-// resnet8, resnet18, resnet50: residual networks (He et al., 2015) with the stem for small pictures: a 3x3 convolution,
-// no pooling.
+// resnet8, resnet18, resnet50: residual networks (He et al., 2015). The stem for small pictures is a 3x3 convolution
+// without pooling, the one for ImageNet a 7x7 convolution and pooling, each of which halves the sides.
 #include <tenon/nn/containers/module_list.h>
 #include <tenon/nn/functional/activation.h>
 #include <tenon/nn/modules/batch_norm.h>
@@ -61,9 +61,13 @@ struct BlockImpl : nn::Module {
 
 struct ResNetImpl : nn::Module {
   /// `counts` blocks in each stage; the first has `stem_width` channels, each further one twice as many.
-  ResNetImpl(const ModelRequest& request, const std::vector<int>& counts, bool basic, std::int64_t stem_width)
-      : checkpoint_blocks(request.checkpoint), relu(F::ReLUFuncOptions(request.inplace_activations)) {
-    stem = register_module("stem", conv(request.data.channels, stem_width, 3, 1));
+  ResNetImpl(const ModelRequest& request, const std::vector<int>& counts, bool basic, std::int64_t stem_width,
+             bool large_stem)
+      : checkpoint_blocks(request.checkpoint),
+        large_stem(large_stem),
+        relu(F::ReLUFuncOptions(request.inplace_activations)) {
+    const std::int64_t kernel = large_stem ? 7 : 3, step = large_stem ? 2 : 1;
+    stem = register_module("stem", conv(request.data.channels, stem_width, kernel, step));
     norm = register_module("norm", nn::BatchNorm2d(stem_width));
     std::int64_t channels = stem_width;
     for (std::size_t stage = 0; stage < counts.size(); ++stage) {
@@ -80,6 +84,7 @@ struct ResNetImpl : nn::Module {
 
   Tensor forward(const Tensor& x) {
     Tensor y = F::relu(norm(stem(x)), relu);
+    if (large_stem) y = tenon::max_pool2d(y, 3, 2, 1);
     for (const auto& block : blocks) {
       y = run_part(
           checkpoint_blocks, [block](const Tensor& t) { return block->forward(t); }, y);
@@ -87,7 +92,7 @@ struct ResNetImpl : nn::Module {
     return head(y.mean({2, 3}));
   }
 
-  bool checkpoint_blocks;
+  bool checkpoint_blocks, large_stem;
   F::ReLUFuncOptions relu;
   nn::Conv2d stem{nullptr};
   nn::BatchNorm2d norm{nullptr};
@@ -96,17 +101,19 @@ struct ResNetImpl : nn::Module {
 };
 TENON_MODULE(ResNet);
 
+bool has_large_stem(const ModelRequest& request) { return request.options.text("stem") == "imagenet"; }
+
 }  // namespace
 
 /// Three narrow stages, as the networks for small pictures in section 4.2 of the paper.
 Model make_resnet8(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{1, 1, 1}, /*basic=*/true, 32));
+  return model_of(ResNet(request, std::vector<int>{1, 1, 1}, /*basic=*/true, 32, /*large_stem=*/false));
 }
 Model make_resnet18(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true, 64));
+  return model_of(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true, 64, has_large_stem(request)));
 }
 Model make_resnet50(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false, 64));
+  return model_of(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false, 64, has_large_stem(request)));
 }
 
 }  // namespace tenon::train

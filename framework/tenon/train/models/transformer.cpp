@@ -74,6 +74,14 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
   return options;
 }
 
+std::int64_t positions_of(const ModelRequest& request) {
+  const std::int64_t given = request.options.integer("positions"), context = request.data.context;
+  if (given > 0 && given < context)
+    throw Error(fmt::format("{}: {} symbols at once, but only {} positions: make model.context smaller",
+                            request.options.text("name"), context, given));
+  return given > 0 ? given : context;
+}
+
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length) {
   const auto positions = static_cast<double>(length);
   const double unit = positions * static_cast<double>(options.width);
@@ -166,6 +174,13 @@ Tensor TransformerBlockImpl::forward(const Tensor& x) {
   return add(y, perceptron(norm2_(y)));
 }
 
+Tensor TransformerBlockImpl::forward_packed(const Tensor& x, const PackedSymbols& packed, std::int64_t layer) {
+  const std::int64_t heads = options_.heads, depth = options_.width / heads;
+  const auto parts = qkv_(norm1_(x)).view({x.size(0), 3, heads, depth}).unbind(1);
+  const Tensor y = x + out_(attend(packed, layer, parts[0], {parts[1], parts[2]}));
+  return add(y, perceptron(norm2_(y)));
+}
+
 TransformerImpl::TransformerImpl(const TransformerOptions& options) : options_(options), norm_(nullptr) {
   for (std::int64_t i = 0; i < options.layers; ++i) {
     blocks_.push_back(register_module("block" + std::to_string(i), std::make_shared<TransformerBlockImpl>(options)));
@@ -178,6 +193,12 @@ Tensor TransformerImpl::forward(Tensor x) {
     x = run_part(
         options_.checkpoint, [block](const Tensor& t) { return block->forward(t); }, x);
   }
+  return norm_(x);
+}
+
+Tensor TransformerImpl::forward_packed(Tensor x, const PackedSymbols& packed) {
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    x = blocks_[i]->forward_packed(x, packed, static_cast<std::int64_t>(i));
   return norm_(x);
 }
 

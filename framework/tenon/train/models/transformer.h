@@ -25,6 +25,9 @@ struct TransformerOptions {
 /// From [model] and [train]. Throws Error where the heads do not divide the width.
 TransformerOptions transformer_options(const ModelRequest& request, bool causal);
 
+/// Learned positions: model.positions, or as many as a window has. Throws Error where a window has more.
+std::int64_t positions_of(const ModelRequest& request);
+
 /// What the blocks and the last normalisation keep of one example of `length` positions. For each block, in units of
 /// length * width: its input, the normalised input, q, k, v, the heads joined, the sum after attention, that
 /// normalised, and four of the perceptron's hidden layer: after ReLU, or before GELU. Attention computes its weights
@@ -40,6 +43,8 @@ class TransformerBlockImpl : public nn::Module {
  public:
   explicit TransformerBlockImpl(const TransformerOptions& options);
   Tensor forward(const Tensor& x);
+  /// x (T, width), the rows of several requests.
+  Tensor forward_packed(const Tensor& x, const PackedSymbols& packed, std::int64_t layer);
 
  private:
   Tensor attention(const Tensor& x);
@@ -57,6 +62,8 @@ class TransformerImpl : public nn::Module {
  public:
   explicit TransformerImpl(const TransformerOptions& options);
   Tensor forward(Tensor x);
+  /// (T, width) -> (T, width), the rows of several requests, whose keys and values their caches keep.
+  Tensor forward_packed(Tensor x, const PackedSymbols& packed);
 
  private:
   TransformerOptions options_;

@@ -34,7 +34,7 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .chunked_loss = train.integer("chunked_loss")};
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   const std::string& model = config.section("model").text("name");
-  if (techniques.chunked_loss > 0 && task_of(model) != Task::kLanguage) {
+  if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "
                                                          "large: this is for language models",
                                                          model));

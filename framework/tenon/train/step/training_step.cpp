@@ -10,7 +10,8 @@
 
 namespace tenon::train {
 
-Tensor loss_of(const Tensor& logits, const Tensor& target) {
+Tensor loss_of(const Model& model, const Tensor& logits, const Tensor& target) {
+  if (model.loss) return model.loss(logits, target);
   // Text: every position of every window counts alike.
   if (logits.dim() == 3) return tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
   return tenon::cross_entropy_loss(logits, target);
@@ -55,7 +56,8 @@ double TrainingStep::run(std::int64_t first) {
 }
 
 Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
-  if (parts_.techniques.chunked_loss == 0) return loss_of(parts_.model.forward(batch.input), batch.target);
+  if (parts_.techniques.chunked_loss == 0)
+    return loss_of(parts_.model, parts_.model.forward(batch.input), batch.target);
   const HeadInput input = parts_.model.before_head(batch.input);
   return nn::functional::linear_cross_entropy(
       input.hidden, input.weight, batch.target,

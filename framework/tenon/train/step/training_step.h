@@ -16,8 +16,9 @@
 
 namespace tenon::train {
 
-/// The mean cross entropy of logits, as Model::forward gives them, over every class, pixel or symbol of the target.
-Tensor loss_of(const Tensor& logits, const Tensor& target);
+/// The model's own loss where it has one. Else the mean cross entropy of logits, as Model::forward gives them, over
+/// every class, pixel or symbol of the target that is not -100.
+Tensor loss_of(const Model& model, const Tensor& logits, const Tensor& target);
 
 /// What a step works with, borrowed from the run.
 struct StepParts {
