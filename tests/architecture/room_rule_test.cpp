@@ -54,6 +54,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"log.*", "run_status.*"}}},
     {"ops",
      {{"."},
+      {"quantized"},
       {"nn", "nn/recurrent"},
       {"linalg"},
       {"indexing"},
