@@ -1,9 +1,11 @@
 // Integers of 8 bits: functions and layers give what PyTorch's give, on the same scales.
+#include <tenon/nn/quantization/qconfig.h>
 #include <tenon/ops/all_ops.h>
 
 #include "pytorch_values/recorded.h"
 
 #include <cstdint>
+#include <memory>
 
 namespace tenon::test {
 namespace {
@@ -84,6 +86,42 @@ TEST(PyTorchValues, OfQuantizedLayersAreWithinOneStep) {
   }
   // Nearly all are equal: a step apart are sums at half a step, which a scale in float32 or float64 rounds either way.
   EXPECT_LE(others * 200, elements) << others << " of " << elements << " integers are a step apart";
+}
+
+std::unique_ptr<nn::quantization::Observer> observer_of(const json& one) {
+  namespace q = nn::quantization;
+  const json& o = one["options"];
+  const q::ObserverOptions options{.dtype = dtype_of_word(o["dtype"]),
+                                   .symmetric = o["symmetric"].get<bool>(),
+                                   .reduce_range = o["reduce_range"].get<bool>(),
+                                   .averaging_constant = o["averaging_constant"].get<double>()};
+  const auto name = one["observer"].get<std::string>();
+  if (name == "MinMax") return std::make_unique<q::MinMaxObserver>(options);
+  if (name == "MovingAverageMinMax") return std::make_unique<q::MovingAverageMinMaxObserver>(options);
+  if (name == "Histogram") return std::make_unique<q::HistogramObserver>(options);
+  return std::make_unique<q::PerChannelMinMaxObserver>(options);
+}
+
+TEST(PyTorchValues, OfObservers) {
+  const json file = recorded("quantization");
+  ASSERT_GT(file["observers"].size(), 25U);
+  for (const json& one : file["observers"]) {
+    SCOPED_TRACE(testing::Message() << one["observer"] << one["options"] << one["course"]);
+    const auto observer = observer_of(one);
+    for (const json& course : file["courses"]) {
+      if (course["course"] != one["course"]) continue;
+      for (std::size_t i = 0; i < course["batches"].size(); ++i) {
+        observer->observe(floats_of(course["batches"][i], sizes_of(course["sizes"])));
+        const auto found = observer->calculate();
+        const std::vector<double> scales = numbers_of(one["scales"][i]);
+        ASSERT_EQ(found.scales.size(), scales.size());
+        for (std::size_t c = 0; c < scales.size(); ++c) {
+          EXPECT_NEAR(found.scales[c], scales[c], 1e-5 * scales[c]) << "batch " << i;
+          EXPECT_EQ(found.zero_points[c], one["zero_points"][i][c].get<std::int64_t>()) << "batch " << i;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
