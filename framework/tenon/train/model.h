@@ -36,13 +36,17 @@ struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text.
   std::function<Tensor(const Tensor&)> forward;
+  /// Paths of layers and the norms that follow them, for quantization; none: those of its Sequentials.
+  std::vector<std::vector<std::string>> fusions;
   ActivationForm activations;        ///< without blocks: no closed form is known
   std::int64_t head_parameters = 0;  ///< that get their gradient before the last block's backward begins
 };
 /// Of a holder whose forward takes one tensor.
 template <class Holder>
 Model model_of(Holder holder) {
-  return {.module = holder.ptr(), .forward = [holder](const Tensor& x) mutable { return holder->forward(x); }};
+  return {.module = holder.ptr(),
+          .forward = [holder](const Tensor& x) mutable { return holder->forward(x); },
+          .fusions = {}};
 }
 
 /// In the order of their size.

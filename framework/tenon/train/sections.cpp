@@ -2,6 +2,7 @@
 #include <tenon/train/input/data_set.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/quantized_inference.h>
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/schedules.h>
 
@@ -91,6 +92,12 @@ SectionSpec train_section() {
        OptionSpec::real("clip_grad_norm", 0.0, "gradients are scaled down to this norm; 0 = never").range(0.0, 1e9),
        OptionSpec::text("precision", "float32", "of parameters, activations and the optimiser's state")
            .one_of({"float32", "float64", "bfloat16"}),
+       OptionSpec::text("quantize", "none",
+                        "when training has ended the model is made integers of and tested before and after: static "
+                        "(int8, calibrated), dynamic (int8 linear layers), or weights of linear layers alone")
+           .one_of(train::quantizations()),
+       OptionSpec::integer("quantize_batches", 8, "training batches that calibrate (quantize = static)")
+           .range(std::int64_t{1}, kMany),
        OptionSpec::integer("seed", 47, "of initial parameters, order of the data and dropout")
            .range(std::int64_t{0}, std::int64_t{1} << 62),
        OptionSpec::integer("threads", 0, "threads of the host that a kernel may use; 0 leaves the device's setting")

@@ -10,6 +10,7 @@
 #include <tenon/ops/support/values.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/quantized_inference.h>
 #include <tenon/train/resume/saved_figures.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/schedules.h>
@@ -72,6 +73,7 @@ ExperimentResult Training::run() {
     keep_state();
   } else {
     save();
+    compare_with_integers();
   }
   return so_far();
 }
@@ -147,6 +149,8 @@ void Training::check_sizes() const {
     throw config_.error("train.batch_size",
                         fmt::format("{} is more than the {} training examples", batch_size_, data_.train->size()));
   }
+  if (options_.text("quantize") != "none" && options_.text("precision") != "float32")
+    throw config_.error("train.quantize", "integers are made of float32: set train.precision to float32");
   if (options_.integer("micro_batches") > batch_size_) {
     throw config_.error("train.micro_batches",
                         fmt::format("{} parts of a batch of {}", options_.integer("micro_batches"), batch_size_));
@@ -226,6 +230,21 @@ void Training::note_theory() {
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);
   result_.figures.emplace_back("expected_relative_time", theory.relative_time);
+}
+
+void Training::compare_with_integers() {
+  const std::string& scheme = options_.text("quantize");
+  if (scheme == "none" || limits_.steps > 0 || !computes_) return;
+  progress_.entering("quantization");
+  optimizer_.reset();
+  const auto figures = compare_quantized({.model = model_,
+                                          .data = data_,
+                                          .device = device_,
+                                          .scheme = scheme,
+                                          .batches = options_.integer("quantize_batches"),
+                                          .batch_size = batch_size_,
+                                          .test_batch_size = options_.integer("test_batch_size")});
+  result_.figures.insert(result_.figures.end(), figures.begin(), figures.end());
 }
 
 bool Training::run_epoch(int epoch) {

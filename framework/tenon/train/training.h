@@ -54,6 +54,8 @@ class Training {
   void save() const;
   void keep_state();
   void note_theory();
+  /// `train.quantize`. Estimates and devices without values leave it out.
+  void compare_with_integers();
   // Whether it came to its end, rather than being interrupted.
   bool run_epoch(int epoch);
   double timed_step(std::int64_t first);
