@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/quantized/plan.h"
 #include "kernels/register.h"
@@ -51,8 +52,15 @@ void gather(const Operands& o, i64 first, i64 count, char* rows) {
     const char* plane = x + picture * s.in_plane() * s.in_channels;
     for (i64 i = 0; i < s.kernel[1]; ++i) {
       const i64 h = row * s.stride[1] - s.padding[1] + i * s.dilation[1];
+      const i64 left = column * s.stride[2] - s.padding[2];
+      if (s.dilation[2] == 1 && h >= 0 && h < s.in[1] && left >= 0 && left + s.kernel[2] <= s.in[2]) {
+        const std::size_t bytes = channels * static_cast<std::size_t>(s.kernel[2]);
+        std::memcpy(rows, plane + (h * s.in[2] + left) * s.in_channels, bytes);
+        rows += bytes;
+        continue;
+      }
       for (i64 j = 0; j < s.kernel[2]; ++j, rows += channels) {
-        const i64 v = column * s.stride[2] - s.padding[2] + j * s.dilation[2];
+        const i64 v = left + j * s.dilation[2];
         const bool inside = h >= 0 && h < s.in[1] && v >= 0 && v < s.in[2];
         if (inside) {
           const char* from = plane + (h * s.in[2] + v) * s.in_channels;
