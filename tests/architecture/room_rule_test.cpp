@@ -39,6 +39,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     // The front end's functions and modules share their options: a module is its function with parameters.
     {"nn",
      {{"nn.*", "functional.*", "parallel.*"},
+      {"quantization"},
       {"modules/sequence"},
       {"modules", "functional"},
       {".", "containers", "serialize"},
@@ -54,6 +55,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"log.*", "run_status.*"}}},
     {"ops",
      {{"."},
+      {"quantized"},
       {"nn", "nn/recurrent"},
       {"linalg"},
       {"indexing"},

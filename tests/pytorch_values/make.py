@@ -324,7 +324,121 @@ def pointwise():
         "comparisons": [case(name, [a, b]) for name in names("relations.inl", "TENON_COMPARISON")]})
 
 
+def observers(draw):
+    """Scales and zero points after each of three batches, by every observer and form."""
+    from torch.ao.quantization import observer as o
+
+    def batch(spread, shift):
+        return torch.tensor([[round(draw.gauss(shift, spread), 4) for _ in range(40)] for _ in range(6)])
+
+    courses = {"around zero": [batch(1.0, 0.1), batch(2.0, -0.3), batch(1.5, 0.0)],
+               "above zero": [batch(1.0, 1.0).relu(), batch(2.0, 3.0).relu(), batch(0.5, 1.0).relu()],
+               "one value": [torch.zeros(6, 40), torch.zeros(6, 40), torch.full((6, 40), 0.75)]}
+    affine, symmetric = torch.per_tensor_affine, torch.per_tensor_symmetric
+    kinds = {
+        "MinMax": [(o.MinMaxObserver, {"dtype": torch.quint8, "qscheme": affine, "reduce_range": reduce})
+                   for reduce in (False, True)] +
+                  [(o.MinMaxObserver, {"dtype": torch.qint8, "qscheme": symmetric, "reduce_range": False}),
+                   (o.MinMaxObserver, {"dtype": torch.quint8, "qscheme": symmetric, "reduce_range": False})],
+        "MovingAverageMinMax": [(o.MovingAverageMinMaxObserver,
+                                 {"dtype": torch.quint8, "qscheme": affine, "reduce_range": False,
+                                  "averaging_constant": constant}) for constant in (0.01, 0.5)],
+        "Histogram": [(o.HistogramObserver, {"dtype": torch.quint8, "qscheme": affine, "reduce_range": reduce})
+                      for reduce in (False, True)],
+        "PerChannelMinMax": [(o.PerChannelMinMaxObserver,
+                              {"dtype": torch.qint8, "qscheme": torch.per_channel_symmetric, "reduce_range": False}),
+                             (o.PerChannelMinMaxObserver,
+                              {"dtype": torch.quint8, "qscheme": torch.per_channel_affine, "reduce_range": False})],
+    }
+    cases = []
+    for name, forms in kinds.items():
+        for (kind, options), (course, batches) in itertools.product(forms, courses.items()):
+            one = kind(**options)
+            scales, zero_points = [], []
+            for x in batches:
+                one(x)
+                scale, zero_point = one.calculate_qparams()
+                scales.append(scale.tolist())
+                zero_points.append(zero_point.tolist())
+            said = {"symmetric": "symmetric" in str(options["qscheme"]), "reduce_range": options["reduce_range"],
+                    "dtype": "int8" if options["dtype"] == torch.qint8 else "uint8",
+                    "averaging_constant": options.get("averaging_constant", 0.01)}
+            cases.append({"observer": name, "options": said, "course": course, "scales": scales,
+                          "zero_points": zero_points})
+    return [{"course": name, "sizes": list(batches[0].shape), "batches": [x.flatten().tolist() for x in batches]}
+            for name, batches in courses.items()], cases
+
+
+def quantization():
+    """Integers of 8 bits: what PyTorch's functions, layers and observers make of the same floats and scales."""
+    draw = random.Random(107)
+
+    def floats(*sizes, spread=1.0):
+        count = torch.Size(sizes).numel()
+        return torch.tensor([round(draw.gauss(0, spread), 4) for _ in range(count)]).reshape(sizes)
+
+    edges = torch.tensor([0.0, 0.25, 0.75, -0.25, 1.25, 62.4, 63.8, -64.2, 1e5, -1e5, 0.125, 3.875])
+    functions = []
+    for scale, zero_point, dtype in [(0.5, 0, torch.qint8), (0.5, 128, torch.quint8), (0.1, 3, torch.quint8),
+                                     (0.037, -5, torch.qint8)]:
+        q = torch.quantize_per_tensor(edges, scale, zero_point, dtype)
+        functions.append({"scale": scale, "zero_point": zero_point, "dtype": str(dtype).removeprefix("torch.q"),
+                          "values": q.int_repr().tolist(), "back": q.dequantize().tolist()})
+    matrix = floats(3, 4, 5)
+    channels = []
+    for axis in (0, 1, 2):
+        scales = torch.tensor([0.02 * (i + 1) for i in range(matrix.shape[axis])])
+        zero_points = torch.tensor([3 * i - 4 for i in range(matrix.shape[axis])])
+        q = torch.quantize_per_channel(matrix, scales.double(), zero_points, axis, torch.qint8)
+        channels.append({"axis": axis, "scales": scales.tolist(), "zero_points": zero_points.tolist(),
+                         "values": q.int_repr().flatten().tolist(), "back": q.dequantize().flatten().tolist()})
+
+    layers = []
+    shapes = [("linear", (5, 12), (7, 12), {}), ("linear", (2, 3, 33), (16, 33), {}),
+              ("conv2d", (2, 1, 9, 8), (6, 1, 5, 5), {"padding": 2}),
+              ("conv2d", (2, 8, 7, 6), (16, 8, 3, 3), {"padding": 1}),
+              ("conv2d", (1, 8, 7, 9), (4, 8, 3, 3), {"padding": 1, "stride": 2}),
+              ("conv2d", (2, 16, 5, 5), (8, 16, 1, 1), {}),
+              ("conv2d", (1, 8, 6, 6), (12, 4, 3, 3), {"padding": 1, "groups": 2}),
+              ("conv2d", (1, 4, 9, 9), (4, 4, 3, 3), {"padding": 2, "dilation": 2})]
+    for engine, (name, x_sizes, w_sizes, window) in itertools.product(("x86", "onednn"), shapes):
+        torch.backends.quantized.engine = engine
+        x, w, bias = floats(*x_sizes), floats(*w_sizes, spread=0.2), floats(w_sizes[0])
+        x_scale, x_zero = 0.025, 101
+        w_scales = w.flatten(1).abs().amax(1).double() / 127.5
+        qx = torch.quantize_per_tensor(x, x_scale, x_zero, torch.quint8)
+        qw = torch.quantize_per_channel(w, w_scales, torch.zeros(len(w), dtype=torch.long), 0, torch.qint8)
+        y_scale, y_zero = 0.04, 90
+        for relu in (False, True):
+            suffix = "_relu" if relu else ""
+            if name == "linear":
+                packed = torch.ops.quantized.linear_prepack(qw, bias)
+                y = getattr(torch.ops.quantized, "linear" + suffix)(qx, packed, y_scale, y_zero)
+            else:
+                pair = lambda key, default: [window.get(key, default)] * 2
+                packed = torch.ops.quantized.conv2d_prepack(qw, bias, pair("stride", 1), pair("padding", 0),
+                                                            pair("dilation", 1), window.get("groups", 1))
+                y = getattr(torch.ops.quantized, "conv2d" + suffix)(qx, packed, y_scale, y_zero)
+            layers.append({"engine": engine, "layer": name, "relu": relu, "window": window, "x_sizes": x_sizes,
+                           "w_sizes": w_sizes, "x": qx.int_repr().flatten().tolist(), "x_scale": x_scale,
+                           "x_zero_point": x_zero, "w": qw.int_repr().flatten().tolist(),
+                           "w_scales": w_scales.tolist(), "bias": bias.tolist(), "y_scale": y_scale,
+                           "y_zero_point": y_zero, "y": y.int_repr().flatten().tolist()})
+    torch.backends.quantized.engine = "onednn"
+    x, w, bias = floats(6, 20), floats(9, 20, spread=0.2), floats(9)
+    qw = torch.quantize_per_channel(w, w.abs().amax(1).double() / 127.5, torch.zeros(9, dtype=torch.long), 0, torch.qint8)
+    dynamic = torch.ops.quantized.linear_dynamic(x, torch.ops.quantized.linear_prepack(qw, bias), False)
+    courses, watched = observers(draw)
+    write("quantization", {"torch": torch.__version__, "edges": edges.tolist(), "matrix_sizes": list(matrix.shape),
+                           "matrix": matrix.flatten().tolist(), "functions": functions, "channels": channels,
+                           "layers": layers,
+                           "dynamic": {"x": x.flatten().tolist(), "w": w.flatten().tolist(), "bias": bias.tolist(),
+                                       "y": dynamic.flatten().tolist()},
+                           "courses": courses, "observers": watched})
+
+
 if __name__ == "__main__":
+    quantization()
     optimizers()
     schedulers()
     losses()

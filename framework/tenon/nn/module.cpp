@@ -13,6 +13,9 @@
 #include <ostream>
 
 namespace tenon::nn {
+
+ForwardOverride::~ForwardOverride() = default;
+
 namespace {
 
 std::string join_name(const std::string& prefix, const std::string& name) {
@@ -273,6 +276,16 @@ Tensor& Module::register_parameter(std::string name, Tensor tensor, bool require
 Tensor& Module::register_buffer(std::string name, Tensor tensor) {
   check_name("Buffer", name);
   return buffers_.insert(std::move(name), std::move(tensor));
+}
+
+Tensor& Module::replace_parameter(const std::string& name, Tensor tensor) {
+  if (!parameters_.contains(name)) throw Error(fmt::format("No parameter with name `{}` is registered", name));
+  return parameters_[name] = std::move(tensor);
+}
+
+Tensor& Module::replace_buffer(const std::string& name, Tensor tensor) {
+  if (!buffers_.contains(name)) throw Error(fmt::format("No buffer with name `{}` is registered", name));
+  return buffers_[name] = std::move(tensor);
 }
 
 void Module::add_child(std::string name, std::shared_ptr<Module> module) {

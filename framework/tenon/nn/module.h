@@ -8,6 +8,7 @@
 #include <tenon/nn/containers/any_value.h>
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/containers/ordered_dict.h>
+#include <tenon/nn/forward_override.h>
 #include <tenon/tensor/tensor.h>
 
 #include <functional>
@@ -147,6 +148,16 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   std::shared_ptr<M> replace_module(const std::string& name, ModuleHolder<M> holder) {
     return replace_module(name, holder.ptr());
   }
+  /// Puts another tensor, or none, in the place of a parameter and returns it, as it is. Throws Error where there is no
+  /// parameter of that name, not even an undefined one.
+  TENON_API Tensor& replace_parameter(const std::string& name, Tensor tensor);
+  /// As replace_parameter(), among the buffers. Throws Error where there is no buffer of that name.
+  TENON_API Tensor& replace_buffer(const std::string& name, Tensor tensor);
+  /// Lets another forward stand for this module's own; null: its own again. Only the kinds of modules that
+  /// forward_override.h names ask for it.
+  void set_forward_override(std::shared_ptr<ForwardOverride> other) { forward_override_ = std::move(other); }
+  /// What stands for this module's forward; null: its own.
+  ForwardOverride* forward_override() const noexcept { return forward_override_.get(); }
   /// Takes a child out. Throws Error where there is none of that name.
   TENON_API void unregister_module(const std::string& name);
 
@@ -179,6 +190,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   std::shared_ptr<Module> shared_from_this_checked() const;
 
   mutable std::optional<std::string> name_;
+  std::shared_ptr<ForwardOverride> forward_override_;
   bool is_training_ = true;
 };
 

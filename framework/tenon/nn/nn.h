@@ -10,6 +10,7 @@
 #include <tenon/nn/containers/parameter_list.h>
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/convert_parameters.h>
+#include <tenon/nn/forward_override.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/init.h>
 #include <tenon/nn/module.h>
@@ -36,5 +37,11 @@
 #include <tenon/nn/options/enum.h>
 #include <tenon/nn/options/expanding_array.h>
 #include <tenon/nn/parallel.h>
+#include <tenon/nn/quantization/fuse.h>
+#include <tenon/nn/quantization/histogram.h>
+#include <tenon/nn/quantization/layer.h>
+#include <tenon/nn/quantization/observer.h>
+#include <tenon/nn/quantization/qconfig.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/nn/serialize/serialize.h>

@@ -55,6 +55,8 @@ struct Model {
   /// keeps. Empty: it does not.
   std::function<Tensor(const PackedSymbols&)> serve;
   CacheShape cache;
+  /// Paths of layers and the norms that follow them, for quantization; none: those of its Sequentials.
+  std::vector<std::vector<std::string>> fusions;
   bool has_answers = true;     ///< its largest outputs can be right or wrong
   ActivationForm activations;  ///< without blocks: no closed form is known
   GradientForm gradients;      ///< for such a form
@@ -62,7 +64,10 @@ struct Model {
 /// Of a holder whose forward takes one tensor.
 template <class Holder>
 Model model_of(Holder holder) {
-  return {.module = holder.ptr(), .forward = [holder](const Tensor& x) mutable { return holder->forward(x); }};
+  Model model;
+  model.module = holder.ptr();
+  model.forward = [holder](const Tensor& x) mutable { return holder->forward(x); };
+  return model;
 }
 
 /// Of a holder whose module also has before_head().

@@ -2,6 +2,7 @@
 #include <tenon/train/input/data_set.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/quantized_inference.h>
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/schedules.h>
 #include <tenon/train/serve/kv_cache.h>
@@ -122,6 +123,12 @@ SectionSpec train_section() {
                         "of parameters, activations and the optimiser's state; mixed: parameters and state in float32, "
                         "products and what they keep in 16 bits, for float16 with a scaled loss")
            .one_of(train::precision_names()),
+       OptionSpec::text("quantize", "none",
+                        "when training has ended the model is made integers of and tested before and after: static "
+                        "(int8, calibrated), dynamic (int8 linear layers), or weights of linear layers alone")
+           .one_of(train::quantizations()),
+       OptionSpec::integer("quantize_batches", 8, "training batches that calibrate (quantize = static)")
+           .range(std::int64_t{1}, kMany),
        OptionSpec::integer("seed", 47, "of initial parameters, order of the data and dropout")
            .range(std::int64_t{0}, std::int64_t{1} << 62),
        OptionSpec::integer("threads", 0, "threads of the host that a kernel may use; 0 leaves the device's setting")

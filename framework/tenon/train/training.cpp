@@ -7,7 +7,9 @@
 #include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
+#include <tenon/train/model_on_device.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/quantized_inference.h>
 #include <tenon/train/resume/saved_figures.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/schedules.h>
@@ -60,6 +62,7 @@ ExperimentResult Training::run() {
     keep_state();
   } else {
     save();
+    compare_with_integers();
   }
   return so_far();
 }
@@ -90,7 +93,10 @@ void Training::prepare() {
   }
 
   progress_.entering("making the model");
-  make_model_on_device();
+  model_ = make_model_on_device(config_, {.options = config_.section("model"),
+                                          .data = data_.shape,
+                                          .inplace_activations = options_.boolean("inplace_activations"),
+                                          .checkpoint = options_.boolean("checkpoint")});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, model_.module->parameters());
 
@@ -137,34 +143,13 @@ void Training::make_step() {
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
 }
 
-void Training::make_model_on_device() {
-  manual_seed(static_cast<std::uint64_t>(options_.integer("seed")));
-  const auto make = [&] {
-    return make_model({.options = config_.section("model"),
-                       .data = data_.shape,
-                       .inplace_activations = options_.boolean("inplace_activations"),
-                       .checkpoint = options_.boolean("checkpoint")});
-  };
-  if (!computes_) {
-    // A device that has addresses alone has no values to show.
-    const nn::ParametersWithoutMemory scope(config_.device);
-    model_ = make();
-    PurposeGuard purpose(Purpose::kParameter);
-    model_.module->to_empty(config_.device);
-    return;
-  }
-  // Parameters are drawn on the host, so that every device starts from the same ones.
-  model_ = make();
-  if (config_.device.is_cpu()) return;
-  PurposeGuard purpose(Purpose::kParameter);
-  model_.module->to(config_.device);
-}
-
 void Training::check_sizes() const {
   if (batch_size_ > data_.train->size()) {
     throw config_.error("train.batch_size",
                         fmt::format("{} is more than the {} training examples", batch_size_, data_.train->size()));
   }
+  if (options_.text("quantize") != "none" && options_.text("precision") != "float32")
+    throw config_.error("train.quantize", "integers are made of float32: set train.precision to float32");
   if (options_.integer("micro_batches") > batch_size_) {
     throw config_.error("train.micro_batches",
                         fmt::format("{} parts of a batch of {}", options_.integer("micro_batches"), batch_size_));
@@ -248,6 +233,21 @@ void Training::note_theory() {
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);
   result_.figures.emplace_back("expected_relative_time", theory.relative_time);
+}
+
+void Training::compare_with_integers() {
+  const std::string& scheme = options_.text("quantize");
+  if (scheme == "none" || limits_.steps > 0 || !computes_) return;
+  progress_.entering("quantization");
+  optimizer_.reset();
+  const auto figures = compare_quantized({.model = model_,
+                                          .data = data_,
+                                          .device = device_,
+                                          .scheme = scheme,
+                                          .batches = options_.integer("quantize_batches"),
+                                          .batch_size = batch_size_,
+                                          .test_batch_size = options_.integer("test_batch_size")});
+  result_.figures.insert(result_.figures.end(), figures.begin(), figures.end());
 }
 
 bool Training::run_epoch(int epoch) {

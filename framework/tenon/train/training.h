@@ -48,7 +48,6 @@ class Training {
 
  private:
   void prepare();
-  void make_model_on_device();
   void make_step();
   void check_sizes() const;
   void resume();
@@ -57,6 +56,8 @@ class Training {
   void save() const;
   void keep_state();
   void note_theory();
+  /// `train.quantize`. Estimates and devices without values leave it out.
+  void compare_with_integers();
   // Whether it came to its end, rather than being interrupted.
   bool run_epoch(int epoch);
   double timed_step(std::int64_t first);

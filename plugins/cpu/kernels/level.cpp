@@ -25,6 +25,8 @@ void add_level(const KernelSink& sink) {
   add_random(sink);
   add_recurrent(sink);
   add_optimizers(sink);
+  add_quantize(sink);
+  add_weight_only(sink);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_LEVEL

@@ -21,6 +21,8 @@ void add_pooling(const KernelSink& sink);
 void add_random(const KernelSink& sink);
 void add_recurrent(const KernelSink& sink);
 void add_optimizers(const KernelSink& sink);
+void add_quantize(const KernelSink& sink);
+void add_weight_only(const KernelSink& sink);
 
 // Compiled once, at the lowest level.
 void add_matmul(const KernelSink& sink);
@@ -32,6 +34,7 @@ void add_indexing(const KernelSink& sink);
 void add_triangles(const KernelSink& sink);
 void add_sequences(const KernelSink& sink);
 void add_folding(const KernelSink& sink);
+void add_quantized_convolution(const KernelSink& sink);
 
 /// Everything of this level.
 void add_level(const KernelSink& sink);

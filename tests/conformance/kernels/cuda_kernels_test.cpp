@@ -11,11 +11,15 @@
 namespace tenon::conformance {
 namespace {
 
+/// Integers of 8 bits are the CPU's alone so far: on a GPU these operators are made of others.
+const std::set<std::string> kOfTheCpuAlone = {"quantize", "dequantize", "quantized_conv", "weight_only_linear"};
+
 TEST(CudaKernels, AreThoseOfTheCpu) {
   const std::set<std::string> cuda = kernels_of(target().plugin);
   const std::set<std::string> cpu = kernels_of(TENON_PLUGIN_DIR "/cpu.so");
   std::vector<std::string> missing, more;
   std::set_difference(cpu.begin(), cpu.end(), cuda.begin(), cuda.end(), std::back_inserter(missing));
+  std::erase_if(missing, [](const std::string& kernel) { return kOfTheCpuAlone.contains(kernel); });
   std::set_difference(cuda.begin(), cuda.end(), cpu.begin(), cpu.end(), std::back_inserter(more));
   EXPECT_THAT(missing, testing::IsEmpty());
   EXPECT_THAT(more, testing::IsEmpty());

@@ -26,7 +26,9 @@ TENON_ACTIVATION(CELU, Tensor, F::celu(std::move(input), options), "alpha=" << o
 TENON_ACTIVATION(GELU, Tensor, F::gelu(input, options), "")
 TENON_ACTIVATION(LeakyReLU, Tensor, F::leaky_relu(std::move(input), options),
                  "negative_slope=" << options.negative_slope() << TENON_INPLACE)
-TENON_ACTIVATION(ReLU, Tensor, F::relu(std::move(input), options), (options.inplace() ? "inplace=true" : ""))
+TENON_ACTIVATION(ReLU, Tensor,
+                 forward_override() ? forward_override()->forward(*this, input) : F::relu(std::move(input), options),
+                 (options.inplace() ? "inplace=true" : ""))
 TENON_ACTIVATION(ReLU6, Tensor, F::relu6(std::move(input), options), (options.inplace() ? "inplace=true" : ""))
 TENON_ACTIVATION(RReLU, Tensor,
                  F::rrelu(std::move(input), F::RReLUFuncOptions()

@@ -113,6 +113,7 @@ void NormImplBase<Derived, Options>::print_as(std::ostream& stream, const char* 
 #define TENON_NORM(D, low, high)                                                                                     \
   void BatchNorm##D##dImpl::pretty_print(std::ostream& stream) const { print_as(stream, "BatchNorm" #D "d"); }       \
   Tensor BatchNorm##D##dImpl::forward(const Tensor& input) {                                                         \
+    if (ForwardOverride* other = forward_override()) return other->forward(*this, input);                            \
     check_rank(input, low, D + 2);                                                                                   \
     return batch_norm(*this, input);                                                                                 \
   }                                                                                                                  \

@@ -91,6 +91,7 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
 
 template <std::size_t D, class Derived>
 Tensor ConvNdImpl<D, Derived>::forward(const Tensor& input) {
+  if (ForwardOverride* other = this->forward_override()) return other->forward(*this, input);
   return functional::detail::conv<D>(input, weight, bias, options.stride(), options.padding(), options.dilation(),
                                      options.groups(), options.padding_mode());
 }

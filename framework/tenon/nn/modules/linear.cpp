@@ -36,7 +36,10 @@ void LinearImpl::pretty_print(std::ostream& stream) const {
          << ", out_features=" << options.out_features() << ", bias=" << options.bias() << ")";
 }
 
-Tensor LinearImpl::forward(const Tensor& input) { return tenon::linear(input, weight, bias); }
+Tensor LinearImpl::forward(const Tensor& input) {
+  if (ForwardOverride* other = forward_override()) return other->forward(*this, input);
+  return tenon::linear(input, weight, bias);
+}
 
 BilinearImpl::BilinearImpl(const BilinearOptions& options) : options(options) { BilinearImpl::reset(); }
 

@@ -103,17 +103,30 @@ TENON_MODULE(ResNet);
 
 bool has_large_stem(const ModelRequest& request) { return request.options.text("stem") == "imagenet"; }
 
+Model model_of_resnet(const ResNet& network) {
+  Model model = model_of(network);
+  model.fusions = {{"stem", "norm"}};
+  for (std::size_t b = 0; b < network->blocks.size(); ++b) {
+    const BlockImpl& block = *network->blocks[b];
+    const std::string path = "block" + std::to_string(b) + ".";
+    for (std::size_t i = 0; i < block.convs->size(); ++i)
+      model.fusions.push_back({path + "convs." + std::to_string(i), path + "norms." + std::to_string(i)});
+    if (!block.shortcut.is_empty()) model.fusions.push_back({path + "shortcut", path + "shortcut_norm"});
+  }
+  return model;
+}
+
 }  // namespace
 
 /// Three narrow stages, as the networks for small pictures in section 4.2 of the paper.
 Model make_resnet8(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{1, 1, 1}, /*basic=*/true, 32, /*large_stem=*/false));
+  return model_of_resnet(ResNet(request, std::vector<int>{1, 1, 1}, /*basic=*/true, 32, /*large_stem=*/false));
 }
 Model make_resnet18(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true, 64, has_large_stem(request)));
+  return model_of_resnet(ResNet(request, std::vector<int>{2, 2, 2, 2}, /*basic=*/true, 64, has_large_stem(request)));
 }
 Model make_resnet50(const ModelRequest& request) {
-  return model_of(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false, 64, has_large_stem(request)));
+  return model_of_resnet(ResNet(request, std::vector<int>{3, 4, 6, 3}, /*basic=*/false, 64, has_large_stem(request)));
 }
 
 }  // namespace tenon::train

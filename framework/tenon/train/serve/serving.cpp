@@ -6,10 +6,11 @@
 #include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
-#include <tenon/train/model.h>
+#include <tenon/train/model_on_device.h>
 #include <tenon/train/peaks.h>
 #include <tenon/train/serve/schedule.h>
 #include <tenon/train/serve/serving.h>
+#include <tenon/train/step/mixed_precision.h>
 #include <tenon/train/training.h>
 
 #include <fmt/format.h>
@@ -78,13 +79,15 @@ class Serving {
   void prepare() {
     progress_.entering("making the model");
     const Options& train = config_.section("train");
-    const Dtype dtype = dtype_of(train.text("precision"));
+    const Dtype dtype = precision_named(train.text("precision")).parameters;
     dtype_.emplace(dtype);
     if (const std::int64_t threads = train.integer("threads"); threads > 0)
       device_.driver().set_threads(static_cast<int>(threads));
     const Options model = with_preset(config_.section("model"));
     const std::int64_t vocabulary = model.integer("vocabulary") > 0 ? model.integer("vocabulary") : kSymbols;
-    make_model_on_device({.vocabulary = vocabulary, .context = model.integer("context")});
+    model_ = make_model_on_device(config_, {.options = config_.section("model"),
+                                            .data = {.vocabulary = vocabulary, .context = model.integer("context")}});
+    model_.module->eval();
     for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
     shape_ = model_.cache;
     shape_.positions = model.integer("context");
@@ -98,26 +101,6 @@ class Serving {
     result_.planned_steps = static_cast<std::int64_t>(requests_.back().arrival) + 1;
     result_.warmup_steps = 0;
     tokens_.resize(requests_.size());
-  }
-
-  /// Parameters are drawn on the host, so that every device starts from the same ones.
-  void make_model_on_device(const DataShape& data) {
-    manual_seed(static_cast<std::uint64_t>(config_.section("train").integer("seed")));
-    const auto make = [&] { return make_model({.options = config_.section("model"), .data = data}); };
-    std::optional<nn::ParametersWithoutMemory> scope;
-    if (!computes_) scope.emplace(config_.device);
-    model_ = make();
-    scope.reset();
-    model_.module->eval();
-    PurposeGuard purpose(Purpose::kParameter);
-    if (!computes_)
-      model_.module->to_empty(config_.device);
-    else if (!config_.device.is_cpu())
-      model_.module->to(config_.device);
-  }
-
-  static Dtype dtype_of(std::string_view precision) {
-    return precision == "bfloat16" ? kBFloat16 : precision == "float64" ? kFloat64 : kFloat32;
   }
 
   bool has_more() const { return next_ < requests_.size() || !waiting_.empty() || !running_.empty(); }
@@ -342,6 +325,10 @@ class Serving {
 bool serves(const ExperimentConfig& config) { return config.section("serve").integer("requests") > 0; }
 
 void check_serving(const ExperimentConfig& config) {
+  if (precision_named(config.section("train").text("precision")).autocast)
+    throw config.error(
+        "train.precision",
+        "mixed precision keeps weights in float32 for updates, and serving has none: bfloat16 takes half");
   const Options &serve = config.section("serve"), model = with_preset(config.section("model"));
   const std::vector<std::string> able = serving_models();
   if (std::ranges::find(able, model.text("name")) == able.end())

@@ -1,0 +1,143 @@
+// Layers that are fused, observed or quantized.
+#include <tenon/nn/quantization/layer.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/nn/functional/conv.h>
+#include <tenon/nn/modules/batch_norm.h>
+#include <tenon/ops/ops.h>
+#include <tenon/ops/quantized/products.h>
+
+namespace tenon::nn::quantization {
+namespace {
+
+template <std::size_t D, class Conv>
+Tensor convolved(const Conv& conv, const Tensor& input) {
+  return functional::detail::conv<D>(input, conv.weight, conv.bias, conv.options.stride(), conv.options.padding(),
+                                     conv.options.dilation(), conv.options.groups(), conv.options.padding_mode());
+}
+
+/// How a Conv2d's window moves.
+quantized::Window window_of(const Conv2dImpl& conv) {
+  const auto& o = conv.options;
+  quantized::Window window{.stride = Dims(*o.stride()), .dilation = Dims(*o.dilation()), .groups = o.groups()};
+  if (const auto* numbers = o.padding().numbers()) window.padding = Dims(**numbers);
+  return window;
+}
+
+/// The input as integers at this scale, laid out for the layer.
+quantized::QuantizedTensor integers_of(const Tensor& input, double scale, std::int64_t zero_point, Dtype dtype,
+                                       bool is_picture) {
+  const auto format = is_picture ? MemoryFormat::ChannelsLast : MemoryFormat::Preserve;
+  return {quantized::quantize_per_tensor(input, scale, zero_point, dtype, format), scale, zero_point};
+}
+
+Tensor product(const LayerView& view, Module& self, const quantized::QuantizedTensor& x, bool relu) {
+  const quantized::QuantizedWeight w{view.weight(), self.named_buffers(false)["weight_scale"]};
+  if (view.is_linear()) return quantized::linear(x, w, view.bias(), relu);
+  return quantized::conv2d(x, w, view.bias(), window_of(*view.conv2d()), relu);
+}
+
+Tensor weight_only(const LayerView& view, Module& self, const Tensor& input) {
+  const bool halves = view.weight().scalar_type() == kUInt8;
+  return quantized::weight_only_linear(
+      input, {view.weight(), self.named_buffers(false)["weight_scale"], halves ? 4 : 8}, view.bias());
+}
+
+quantized::QuantizedTensor at_own_scale(const Tensor& input) {
+  const float low = input.amin().item<float>(), high = input.amax().item<float>();
+  const OneParameter one = parameters_between(low, high, {});
+  return integers_of(input, one.scale, one.zero_point, kUInt8, false);
+}
+
+}  // namespace
+
+Tensor Fused::forward(Module&, const Tensor& input) { return input; }
+
+void make_fused(Module& module) {
+  PurposeGuard purpose(Purpose::kParameter);
+  module.register_buffer(kFusedName, tenon::ones({}, TensorOptions(kBool)));
+  module.set_forward_override(std::make_shared<Fused>());
+}
+
+void drop_norm(Module& module) {
+  const auto drop = [&](auto* norm) {
+    if (norm == nullptr) return;
+    norm->weight = module.replace_parameter("weight", {});
+    norm->bias = module.replace_parameter("bias", {});
+    norm->running_mean = module.replace_buffer("running_mean", {});
+    norm->running_var = module.replace_buffer("running_var", {});
+    norm->num_batches_tracked = module.replace_buffer("num_batches_tracked", {});
+  };
+  drop(module.as<BatchNorm1dImpl>());
+  drop(module.as<BatchNorm2dImpl>());
+  drop(module.as<BatchNorm3dImpl>());
+}
+
+void mark_relu(Module& module, Layer& layer) {
+  if (layer.relu) return;
+  PurposeGuard purpose(Purpose::kParameter);
+  module.register_buffer(kFusedReluName, tenon::ones({}, TensorOptions(kBool)));
+  layer.relu = true;
+}
+
+LayerView::LayerView(Module& module)
+    : module_(module),
+      linear_(module.as<LinearImpl>()),
+      conv1d_(module.as<Conv1dImpl>()),
+      conv2d_(module.as<Conv2dImpl>()),
+      conv3d_(module.as<Conv3dImpl>()) {
+  const auto take = [this](auto* layer) {
+    if (layer == nullptr) return;
+    weight_ = &layer->weight;
+    bias_ = &layer->bias;
+  };
+  take(linear_);
+  take(conv1d_);
+  take(conv2d_);
+  take(conv3d_);
+}
+
+Tensor LayerView::compute(const Tensor& input) const {
+  if (linear_) return tenon::linear(input, linear_->weight, linear_->bias);
+  if (conv1d_) return convolved<1>(*conv1d_, input);
+  if (conv2d_) return convolved<2>(*conv2d_, input);
+  return convolved<3>(*conv3d_, input);
+}
+
+void LayerView::set_weight(const Tensor& weight) const { *weight_ = module_.replace_parameter("weight", weight); }
+void LayerView::set_bias(const Tensor& bias) const { *bias_ = module_.replace_parameter("bias", bias); }
+
+Layer& LayerView::layer() const {
+  if (auto* layer = dynamic_cast<Layer*>(module_.forward_override())) return *layer;
+  const auto made = std::make_shared<Layer>();
+  module_.set_forward_override(made);
+  return *made;
+}
+
+const Layer* LayerView::existing_layer() const { return dynamic_cast<const Layer*>(module_.forward_override()); }
+
+Tensor Layer::forward(Module& self, const Tensor& input) {
+  const LayerView view(self);
+  if (scheme == Scheme::kFloat || scheme == Scheme::kObserved) {
+    if (observer) observer->observe(input);
+    const Tensor y = view.compute(input);
+    return relu ? y.relu() : y;
+  }
+  NoGradGuard no_grad;
+  if (scheme == Scheme::kWeightOnly) {
+    const Tensor y = weight_only(view, self, input);
+    return relu ? y.relu() : y;
+  }
+  if (scheme == Scheme::kDynamic) return product(view, self, at_own_scale(input), relu);
+  const auto buffers = self.named_buffers(false);
+  const Tensor& zero_point = buffers["input_zero_point"];
+  const bool is_picture = view.conv2d() != nullptr;
+  const bool batched = !is_picture || input.dim() == 4;
+  const auto x = integers_of(batched ? input : input.unsqueeze(0), buffers["input_scale"].item<double>(),
+                             zero_point.item<std::int64_t>(), zero_point.scalar_type(), is_picture);
+  const Tensor y = product(view, self, x, relu);
+  return batched ? y : y.squeeze(0);
+}
+
+}  // namespace tenon::nn::quantization

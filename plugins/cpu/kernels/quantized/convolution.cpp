@@ -1,0 +1,276 @@
+// quantized_conv: integers of 8 bits through oneDNN, sums in 32 bits, in slices over our own pool.
+//
+// Windows of one element are a product of rows by the weights, and so is whatever has so few channels that oneDNN's
+// loops over four of them run empty: there the windows are gathered into rows first. A zero point of x is then part of
+// what is added to each channel, since every row holds as many elements; beside padding oneDNN counts what lies inside.
+#include <tenon/kernel/attributes/quantization.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/quantized/plan.h"
+#include "kernels/register.h"
+#include "thread_pool.h"
+
+namespace tenon::cpu {
+namespace {
+
+// What a slice reads and writes shall stay in the cache of a core.
+constexpr i64 kSliceBytes = 1 << 20;
+// With fewer channels the windows are gathered into rows.
+constexpr i64 kFewChannels = 4;
+constexpr double kLeastWork = 400e3;  // multiply-adds from which a second thread pays
+
+struct Operands {
+  const ConvShape& s;
+  const TensorView &x, &w, &y;
+  float *multipliers, *addends;
+  const QuantizedConvAttributes& a;
+  bool gathered;  ///< x has windows that must be made rows
+};
+
+struct Job {
+  const Operands& o;
+  const QuantizedConvPlans& plans;
+  const QuantizedConvKey& key;
+  i64 parts, pieces;
+  char* w;
+  char* scratch;
+  std::size_t scratch_step, column_bytes;
+  dnnl_status_t status = dnnl_success;
+};
+
+/// Windows [first, first + count) of a picture-major, row-major order as rows of (kernel…, channels).
+void gather(const Operands& o, i64 first, i64 count, char* rows) {
+  const ConvShape& s = o.s;
+  const auto channels = static_cast<std::size_t>(s.in_channels);
+  const char* x = o.x.as<char>();
+  const auto zero = static_cast<char>(o.a.x_zero_point);
+  for (i64 window = first; window < first + count; ++window) {
+    const i64 column = window % s.out[2], row = window / s.out[2] % s.out[1], picture = window / s.out_plane();
+    const char* plane = x + picture * s.in_plane() * s.in_channels;
+    for (i64 i = 0; i < s.kernel[1]; ++i) {
+      const i64 h = row * s.stride[1] - s.padding[1] + i * s.dilation[1];
+      const i64 left = column * s.stride[2] - s.padding[2];
+      if (s.dilation[2] == 1 && h >= 0 && h < s.in[1] && left >= 0 && left + s.kernel[2] <= s.in[2]) {
+        const std::size_t bytes = channels * static_cast<std::size_t>(s.kernel[2]);
+        std::memcpy(rows, plane + (h * s.in[2] + left) * s.in_channels, bytes);
+        rows += bytes;
+        continue;
+      }
+      for (i64 j = 0; j < s.kernel[2]; ++j, rows += channels) {
+        const i64 v = left + j * s.dilation[2];
+        const bool inside = h >= 0 && h < s.in[1] && v >= 0 && v < s.in[2];
+        if (inside) {
+          const char* from = plane + (h * s.in[2] + v) * s.in_channels;
+          for (std::size_t c = 0; c < channels; ++c) rows[c] = from[c];
+        } else {
+          for (std::size_t c = 0; c < channels; ++c) rows[c] = zero;
+        }
+      }
+    }
+  }
+}
+
+void run_part(void* state, int part) {
+  Job& job = *static_cast<Job*>(state);
+  const Operands& o = job.o;
+  const ConvShape& s = job.key.s;
+  const i64 y_bytes = static_cast<i64>(size_of(o.y.dtype));
+  const i64 x_step = job.key.rows ? s.in_channels : s.in_channels * s.in_plane();
+  const i64 y_step = (job.key.rows ? s.out_channels : s.out_channels * s.out_plane()) * y_bytes;
+  char* columns = job.scratch + static_cast<std::size_t>(part) * job.scratch_step;
+  try {
+    const OpenMpGuard threads(job.key.omp_threads);
+    for (i64 piece = part; piece < job.pieces; piece += job.parts) {
+      const i64 first = piece * job.key.slice;
+      char* x = o.x.as<char>() + first * x_step;
+      if (o.gathered) {
+        gather(o, first, std::min(job.key.slice, job.key.units() - first), columns);
+        x = columns;
+      }
+      run_slice(job.plans.of(piece, job.pieces), job.key,
+                {.x = x,
+                 .w = job.w,
+                 .y = o.y.as<char>() + first * y_step,
+                 .multipliers = o.multipliers,
+                 .addends = o.addends,
+                 .x_zero_point = static_cast<std::int32_t>(o.a.x_zero_point),
+                 .y_zero_point = static_cast<std::int32_t>(o.a.y_zero_point),
+                 .scratch = columns + job.column_bytes});
+    }
+  } catch (const dnnl::error& error) {
+    job.status = error.status;
+  }
+}
+
+/// The same convolution with rows for pictures.
+ConvShape shape_of_rows(const ConvShape& s, bool gathered) {
+  ConvShape rows;
+  rows.in_channels = gathered ? s.in_channels * s.window() : s.in_channels;
+  rows.out_channels = s.out_channels;
+  rows.in[2] = rows.out[2] = s.batch * s.out_plane();
+  return rows;
+}
+
+/// (O, C, kernel…) as (O, kernel…, C), the order of gathered rows.
+void turn_weights(const ConvShape& s, const char* from, char* to) {
+  const i64 window = s.window();
+  for (i64 o = 0; o < s.out_channels; ++o) {
+    for (i64 k = 0; k < window; ++k) {
+      for (i64 c = 0; c < s.in_channels; ++c) *to++ = from[(o * s.in_channels + c) * window + k];
+    }
+  }
+}
+
+memory::data_type type_of(Dtype dtype) {
+  using Type = memory::data_type;
+  return dtype == Dtype::kUInt8 ? Type::u8 : dtype == Dtype::kInt8 ? Type::s8 : Type::f32;
+}
+
+/// What a sum of products is multiplied by for each channel, and what is added then.
+void scale_channels(const Operands& o, const TensorView& w_scales, const TensorView& bias, bool subtract_zero_point) {
+  const bool integers = o.y.dtype != Dtype::kFloat32;
+  const auto x_scale = static_cast<float>(o.a.x_scale), y_scale = static_cast<float>(o.a.y_scale);
+  const i64 row = o.s.in_channels / o.s.groups * o.s.window();
+  for (i64 c = 0; c < o.s.out_channels; ++c) {
+    float addend = bias.rank >= 0 ? bias.as<float>()[c] : 0;
+    float multiplier = x_scale * w_scales.as<float>()[c];
+    if (subtract_zero_point) {
+      std::int64_t sum = 0;
+      for (i64 k = 0; k < row; ++k) sum += o.w.as<std::int8_t>()[c * row + k];
+      addend -= multiplier * static_cast<float>(sum * o.a.x_zero_point);
+    }
+    o.multipliers[c] = integers ? multiplier / y_scale : multiplier;
+    o.addends[c] = integers ? addend / y_scale : addend;
+  }
+}
+
+/// How many pictures or rows a slice has, and in how many parts the slices are run.
+struct Cut {
+  i64 slice, parts;
+  int omp_threads;
+};
+Cut cut_of(const Operands& o, const ConvShape& s, i64 units, bool rows) {
+  const double work = static_cast<double>(o.s.batch * o.s.out_channels * o.s.out_plane()) *
+                      static_cast<double>(o.s.in_channels / o.s.groups * o.s.window());
+  const i64 threads = in_part() || work < kLeastWork ? 1 : thread_count();
+  const i64 least = rows ? 16 : 1;
+  if (units < 2 * least * threads && threads > 1) return {units, 1, static_cast<int>(threads)};  // oneDNN divides it
+  const i64 y_bytes = static_cast<i64>(size_of(o.y.dtype));
+  const i64 each = rows ? s.in_channels + s.out_channels * y_bytes
+                        : s.in_channels * s.in_plane() + s.out_channels * s.out_plane() * y_bytes;
+  const i64 most = std::max(least, kSliceBytes / std::max<i64>(1, each));
+  const i64 of_part = (units + threads - 1) / threads;
+  const i64 slices = (of_part + most - 1) / most;
+  return {(of_part + slices - 1) / slices, threads, 1};
+}
+
+bool through_onednn(KernelContext& context, const Operands& o, bool rows) {
+  const ConvShape shape = rows ? shape_of_rows(o.s, o.gathered) : o.s;
+  QuantizedConvKey key{.s = shape,
+                       .rows = rows,
+                       .slice = 1,
+                       .x_type = type_of(o.x.dtype),
+                       .y_type = type_of(o.y.dtype),
+                       .x_zero_point = !rows && o.a.x_zero_point != 0,
+                       .y_zero_point = o.y.dtype != Dtype::kFloat32 && o.a.y_zero_point != 0,
+                       .relu = o.a.relu,
+                       .omp_threads = 1};
+  const Cut cut = cut_of(o, shape, key.units(), rows);
+  key.slice = cut.slice;
+  key.omp_threads = cut.omp_threads;
+  const QuantizedConvPlans* plans = quantized_plans(key);
+  if (!plans) return false;
+
+  const i64 pieces = (key.units() + key.slice - 1) / key.slice;
+  Job job{.o = o, .plans = *plans, .key = key, .parts = std::min(cut.parts, pieces), .pieces = pieces};
+  const Side& weights = plans->main.w;
+  const std::size_t turned = o.gathered ? Side::align(static_cast<std::size_t>(o.w.element_count())) : 0;
+  job.column_bytes = o.gathered ? Side::align(static_cast<std::size_t>(key.slice * shape.in_channels)) : 0;
+  job.scratch_step = job.column_bytes + plans->scratchpad_bytes();
+  const std::size_t shared = turned + weights.bytes + weights.scratchpad_bytes;
+  char* room = static_cast<char*>(context.scratch(shared + static_cast<std::size_t>(job.parts) * job.scratch_step));
+  job.w = o.w.as<char>();
+  if (o.gathered) {
+    turn_weights(o.s, job.w, room);
+    job.w = room;
+  }
+  if (weights.differs) {
+    const OpenMpGuard threads(thread_count());
+    weights.move(job.w, room + turned, room + turned + weights.bytes);
+    job.w = room + turned;
+  }
+  job.scratch = room + shared;
+  run_parts(static_cast<int>(job.parts), &run_part, &job);
+  if (job.status != dnnl_success) fail("cpu: quantized_conv: oneDNN reports status %d", static_cast<int>(job.status));
+  return true;
+}
+
+/// Sums in loops, for what oneDNN has no implementation of.
+void in_loops(const Operands& o) {
+  const ConvShape& s = o.s;
+  const i64 in_group = s.in_channels / s.groups, out_group = s.out_channels / s.groups;
+  const auto value = [&](i64 at) {
+    return static_cast<i64>(o.x.dtype == Dtype::kUInt8 ? o.x.as<std::uint8_t>()[at] : o.x.as<std::int8_t>()[at]) -
+           o.a.x_zero_point;
+  };
+  const auto* w = o.w.as<std::int8_t>();
+  for (i64 at = 0; at < s.batch * s.out_plane() * s.out_channels; ++at) {
+    const i64 channel = at % s.out_channels, position = at / s.out_channels % s.out_plane();
+    const i64 picture = at / s.out_channels / s.out_plane(), group = channel / out_group;
+    i64 sum = 0;
+    for (i64 i = 0; i < s.kernel[1]; ++i) {
+      for (i64 j = 0; j < s.kernel[2]; ++j) {
+        const i64 h = position / s.out[2] * s.stride[1] - s.padding[1] + i * s.dilation[1];
+        const i64 v = position % s.out[2] * s.stride[2] - s.padding[2] + j * s.dilation[2];
+        if (h < 0 || h >= s.in[1] || v < 0 || v >= s.in[2]) continue;
+        for (i64 c = 0; c < in_group; ++c) {
+          sum += value(((picture * s.in[1] + h) * s.in[2] + v) * s.in_channels + group * in_group + c) *
+                 w[((channel * in_group + c) * s.kernel[1] + i) * s.kernel[2] + j];
+        }
+      }
+    }
+    float y = static_cast<float>(sum) * o.multipliers[channel] + o.addends[channel];
+    if (o.a.relu) y = std::max(y, 0.0F);
+    if (o.y.dtype == Dtype::kFloat32) {
+      o.y.as<float>()[at] = y;
+      continue;
+    }
+    const bool is_signed = o.y.dtype == Dtype::kInt8;
+    const float rounded = std::nearbyint(y) + static_cast<float>(o.a.y_zero_point);
+    const float held = std::clamp(rounded, is_signed ? -128.0F : 0.0F, is_signed ? 127.0F : 255.0F);
+    o.y.as<char>()[at] = static_cast<char>(static_cast<std::int32_t>(held));
+  }
+}
+
+void quantized_conv(KernelContext& context, std::span<const TensorView> outputs, std::span<const TensorView> inputs,
+                    const void* attributes) {
+  const auto& a = *static_cast<const QuantizedConvAttributes*>(attributes);
+  const TensorView &y = outputs[0], &x = inputs[0], &w = inputs[1];
+  if (y.element_count() == 0) return;
+  const ConvShape s = conv_shape(x, w, y, a.window);
+  auto* channels = static_cast<float*>(context.scratch(static_cast<std::size_t>(2 * s.out_channels) * sizeof(float)));
+  const bool pointwise = is_pointwise(s) && s.stride[1] == 1 && s.stride[2] == 1;
+  const bool gathered = !pointwise && s.groups == 1 && s.in_channels <= kFewChannels;
+  const Operands o{.s = s,
+                   .x = x,
+                   .w = w,
+                   .y = y,
+                   .multipliers = channels,
+                   .addends = channels + s.out_channels,
+                   .a = a,
+                   .gathered = gathered};
+  const bool rows = gathered || pointwise;
+  scale_channels(o, inputs[2], inputs[3], rows && a.x_zero_point != 0);
+  if (x.element_count() > 0 && through_onednn(context, o, rows)) return;
+  scale_channels(o, inputs[2], inputs[3], false);
+  in_loops(o);
+}
+
+}  // namespace
+
+void sse2::add_quantized_convolution(const KernelSink& sink) { sink.add(sink.host, "quantized_conv", &quantized_conv); }
+
+}  // namespace tenon::cpu

@@ -1,0 +1,224 @@
+// Kernels on integers of 8 bits against loops in double.
+#include <tenon/kernel/attributes/quantization.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness.h"
+
+namespace tenon::conformance {
+namespace {
+
+/// A backend may leave these kernels out: operators then make the same of others.
+#define TENON_NEEDS(bench, kernel) \
+  if (!(bench).has(kernel)) return
+
+double low_of(Dtype dtype) { return dtype == Dtype::kInt8 ? -128 : 0; }
+double high_of(Dtype dtype) { return dtype == Dtype::kInt8 ? 127 : 255; }
+
+double rounded(double steps, double zero_point, Dtype dtype) {
+  return std::clamp(std::nearbyint(steps) + zero_point, low_of(dtype), high_of(dtype));
+}
+
+constexpr double kScale = 0.125;  // a power of two: no product is rounded on the way to a half
+
+TEST(Quantize, RoundsHalvesToEvenAndHoldsWhatIsBeyond) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "quantize");
+    for (const Dtype dtype : {Dtype::kUInt8, Dtype::kInt8}) {
+      for (const i64 count : {0, 1, 15, 16, 67, 40000}) {
+        Random random(61);
+        Tensor x(Dtype::kFloat32, {count});
+        x.fill([&](i64 i) { return i == 3 ? 1e30 : i == 5 ? -1e30 : random.integer(-700, 700) * kScale / 2; });
+        Tensor y(dtype, {count});
+        const QuantizeAttributes a{.scale = kScale, .zero_point = dtype == Dtype::kInt8 ? -7 : 131};
+        bench.run("quantize", {y}, {x, Tensor(), Tensor()}, &a);
+        expect_equal(
+            y,
+            [&](i64 i) {
+              return static_cast<i64>(rounded(x.real(i) / kScale, static_cast<double>(a.zero_point), dtype));
+            },
+            "quantize");
+        Tensor back(Dtype::kFloat32, {count});
+        bench.run("dequantize", {back}, {y, Tensor(), Tensor()}, &a);
+        expect_near(
+            back, [&](i64 i) { return kScale * static_cast<double>(y.integer(i) - a.zero_point); }, 0, "dequantize");
+      }
+    }
+  });
+}
+
+TEST(Quantize, TurnsPicturesToChannelsLast) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "quantize");
+    Random random(67);
+    for (const Sizes& sizes : {Sizes{2, 3, 5, 7}, Sizes{1, 40, 9, 11}, Sizes{3, 1, 4, 4}}) {
+      const Tensor x = random_tensor(Dtype::kFloat32, sizes, Layout::kContiguous, random);
+      Tensor y(Dtype::kUInt8, sizes, Layout::kChannelsLast);
+      const QuantizeAttributes a{.scale = kScale, .zero_point = 40};
+      bench.run("quantize", {y}, {x, Tensor(), Tensor()}, &a);
+      expect_equal(
+          y, [&](i64 i) { return static_cast<i64>(rounded(x.real(i) / kScale, 40, Dtype::kUInt8)); }, "quantize");
+    }
+  });
+}
+
+TEST(Quantize, HasAScaleForEachIndexOfADimension) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "quantize");
+    Random random(71);
+    const Sizes sizes{4, 5, 6};
+    for (const int axis : {0, 1, 2}) {
+      const i64 channels = sizes[static_cast<std::size_t>(axis)];
+      const Tensor x = random_tensor(Dtype::kFloat32, sizes, Layout::kContiguous, random);
+      Tensor scales(Dtype::kFloat32, {channels}), zeros(Dtype::kInt32, {channels}), y(Dtype::kInt8, sizes);
+      scales.fill([](i64 i) { return std::ldexp(1, static_cast<int>(i) - 7); });
+      zeros.fill([](i64 i) { return static_cast<double>(2 * i - 3); });
+      const QuantizeAttributes a{.axis = axis};
+      bench.run("quantize", {y}, {x, scales, zeros}, &a);
+      const auto channel = [&](i64 i) { return coordinates(i, sizes)[static_cast<std::size_t>(axis)]; };
+      expect_equal(
+          y,
+          [&](i64 i) {
+            const i64 c = channel(i);
+            return static_cast<i64>(rounded(x.real(i) / scales.real(c), zeros.real(c), Dtype::kInt8));
+          },
+          "quantize");
+      Tensor back(Dtype::kFloat32, sizes);
+      bench.run("dequantize", {back}, {y, scales, zeros}, &a);
+      expect_near(
+          back, [&](i64 i) { return scales.real(channel(i)) * (y.real(i) - zeros.real(channel(i))); }, 0, "dequantize");
+    }
+  });
+}
+
+struct QuantizedCase {
+  const char* name;
+  i64 batch, in, out, height, width, kernel, stride, padding, dilation, groups;
+};
+
+/// What the kernel is to give at element `index` before it is rounded.
+double conv_by_loops(const Tensor& x, const Tensor& w, const Tensor& scales, const Tensor& bias, const Tensor& y,
+                     const QuantizedConvAttributes& a, i64 index) {
+  const Sizes at = coordinates(index, y.sizes());
+  const i64 group = at[1] / (y.size(1) / a.window.groups), in = w.size(1);
+  double sum = 0;
+  for (i64 c = 0; c < in; ++c) {
+    for (i64 i = 0; i < w.size(2); ++i) {
+      for (i64 j = 0; j < w.size(3); ++j) {
+        const i64 h = at[2] * a.window.stride[0] - a.window.padding[0] + i * a.window.dilation[0];
+        const i64 v = at[3] * a.window.stride[1] - a.window.padding[1] + j * a.window.dilation[1];
+        if (h < 0 || h >= x.size(2) || v < 0 || v >= x.size(3)) continue;
+        const i64 from = ((at[0] * x.size(1) + group * in + c) * x.size(2) + h) * x.size(3) + v;
+        sum += (x.real(from) - static_cast<double>(a.x_zero_point)) *
+               w.real(((at[1] * in + c) * w.size(2) + i) * w.size(3) + j);
+      }
+    }
+  }
+  const double value = sum * a.x_scale * scales.real(at[1]) + (bias.defined() ? bias.real(at[1]) : 0);
+  return a.relu ? std::max(value, 0.0) : value;
+}
+
+void check_conv(Bench& bench, const QuantizedCase& c, Dtype x_dtype, Dtype y_dtype, bool plain) {
+  SCOPED_TRACE(testing::Message() << c.name << " " << name_of(x_dtype) << " " << name_of(y_dtype));
+  Random random(73);
+  const auto size = [&](i64 whole) { return (whole + 2 * c.padding - c.dilation * (c.kernel - 1) - 1) / c.stride + 1; };
+  Tensor x(x_dtype, {c.batch, c.in, c.height, c.width}, Layout::kChannelsLast);
+  x.fill([&](i64) { return static_cast<double>(random.integer(static_cast<i64>(low_of(x_dtype)), 128)); });
+  Tensor w(Dtype::kInt8, {c.out, c.in / c.groups, c.kernel, c.kernel});
+  w.fill([&](i64) { return static_cast<double>(random.integer(-127, 128)); });
+  Tensor scales(Dtype::kFloat32, {c.out}), bias;
+  scales.fill([&](i64) { return random.between(0.001, 0.002); });
+  if (!plain) bias = random_tensor(Dtype::kFloat32, {c.out}, Layout::kContiguous, random);
+  Tensor y(y_dtype, {c.batch, c.out, size(c.height), size(c.width)}, Layout::kChannelsLast);
+  QuantizedConvAttributes a{.x_scale = 0.01, .x_zero_point = plain ? 0 : 37, .y_scale = 0.05, .relu = !plain};
+  a.y_zero_point = plain || y_dtype == Dtype::kFloat32 ? 0 : 21;
+  a.window.groups = c.groups;
+  for (int d = 0; d < 2; ++d) {
+    a.window.stride[d] = c.stride;
+    a.window.padding[d] = c.padding;
+    a.window.dilation[d] = c.dilation;
+  }
+  bench.run("quantized_conv", {y}, {x, w, scales, bias}, &a);
+  for (i64 i = 0; i < y.count(); ++i) {
+    const double want = conv_by_loops(x, w, scales, bias, y, a, i);
+    if (y_dtype == Dtype::kFloat32) {
+      ASSERT_NEAR(y.real(i), want, 1e-5 * (1 + std::fabs(want))) << "at " << i;
+      continue;
+    }
+    // Half a step may be rounded either way.
+    const double steps = want / a.y_scale,
+                 held = std::clamp(steps + static_cast<double>(a.y_zero_point), low_of(y_dtype), high_of(y_dtype));
+    ASSERT_LE(std::fabs(y.real(i) - held), 0.5 + 1e-3) << "at " << i;
+  }
+}
+
+TEST(QuantizedConv, MatchesLoops) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "quantized_conv");
+    for (const QuantizedCase& c : {QuantizedCase{"rows", 1, 33, 17, 1, 70, 1, 1, 0, 1, 1},
+                                   QuantizedCase{"one row", 1, 20, 10, 1, 1, 1, 1, 0, 1, 1},
+                                   QuantizedCase{"many rows", 1, 20, 24, 1, 900, 1, 1, 0, 1, 1},
+                                   QuantizedCase{"one channel", 2, 1, 6, 9, 8, 5, 1, 2, 1, 1},
+                                   QuantizedCase{"three channels", 3, 3, 12, 11, 10, 3, 2, 1, 1, 1},
+                                   QuantizedCase{"many pictures", 7, 32, 24, 9, 9, 3, 1, 1, 1, 1},
+                                   QuantizedCase{"stride of one element", 2, 16, 8, 9, 9, 1, 2, 0, 1, 1},
+                                   QuantizedCase{"groups", 2, 12, 8, 7, 7, 3, 1, 1, 1, 4},
+                                   QuantizedCase{"by channel", 2, 16, 16, 8, 8, 3, 1, 1, 1, 16},
+                                   QuantizedCase{"dilated", 1, 8, 8, 12, 12, 3, 1, 2, 2, 1},
+                                   QuantizedCase{"padding alone", 1, 5, 4, 1, 1, 3, 1, 1, 1, 1}}) {
+      for (const Dtype x_dtype : {Dtype::kUInt8, Dtype::kInt8}) {
+        for (const Dtype y_dtype : {Dtype::kFloat32, Dtype::kUInt8, Dtype::kInt8}) {
+          check_conv(bench, c, x_dtype, y_dtype, false);
+          check_conv(bench, c, x_dtype, y_dtype, true);
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+TEST(WeightOnlyLinear, MatchesLoopsForEightAndFourBits) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "weight_only_linear");
+    struct Case {
+      i64 rows, in, out, group;
+    };
+    for (const Case c : {Case{1, 64, 10, 64}, Case{5, 96, 33, 32}, Case{2, 4096, 70, 128}, Case{1, 2, 1, 2}}) {
+      for (const int bits : {8, 4}) {
+        for (const bool with_bias : {false, true}) {
+          Random random(79);
+          const Tensor x = random_tensor(Dtype::kFloat32, {c.rows, c.in}, Layout::kContiguous, random);
+          Tensor w(bits == 8 ? Dtype::kInt8 : Dtype::kUInt8, {c.out, bits == 8 ? c.in : c.in / 2});
+          w.fill(
+              [&](i64) { return static_cast<double>(bits == 8 ? random.integer(-127, 128) : random.integer(0, 256)); });
+          Tensor scales(Dtype::kFloat32, {c.out, c.in / c.group}), y(Dtype::kFloat32, {c.rows, c.out}), bias;
+          scales.fill([&](i64) { return random.between(0.01, 0.02); });
+          if (with_bias) bias = random_tensor(Dtype::kFloat32, {c.out}, Layout::kContiguous, random);
+          const WeightOnlyAttributes a{.bits = bits, .group = c.group};
+          bench.run("weight_only_linear", {y}, {x, w, scales, bias}, &a);
+          const auto weight = [&](i64 row, i64 k) {
+            const double scale = scales.real(row * (c.in / c.group) + k / c.group);
+            if (bits == 8) return w.real(row * c.in + k) * scale;
+            const i64 byte = w.integer((row * c.in + k) / 2);
+            return static_cast<double>((k % 2 == 0 ? byte & 15 : byte >> 4) - 8) * scale;
+          };
+          for (i64 i = 0; i < y.count(); ++i) {
+            double want = with_bias ? bias.real(i % c.out) : 0, terms = 1;
+            for (i64 k = 0; k < c.in; ++k) {
+              const double term = x.real(i / c.out * c.in + k) * weight(i % c.out, k);
+              want += term;
+              terms += std::fabs(term);
+            }
+            ASSERT_NEAR(y.real(i), want, 1e-6 * terms) << bits << " bits, at " << i;
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tenon::conformance

@@ -1,0 +1,191 @@
+// Models on integers of 8 and 4 bits: fused, calibrated, converted, saved and loaded.
+#include "../support/message_of.h"
+#include "../support/scratch_folder.h"
+
+#include <tenon/device/device_state.h>
+#include <tenon/nn/nn.h>
+#include <tenon/ops/ops.h>
+#include <tenon/tensor/generator.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tenon::test {
+namespace {
+
+namespace q = nn::quantization;
+using ::testing::HasSubstr;
+
+nn::Sequential network() {
+  manual_seed(5);
+  nn::Sequential model(nn::Conv2d(nn::Conv2dOptions(1, 16, 3).padding(1).bias(false)), nn::BatchNorm2d(16), nn::ReLU(),
+                       nn::MaxPool2d(2), nn::Conv2d(nn::Conv2dOptions(16, 32, 3)), nn::ReLU(), nn::Flatten(),
+                       nn::Linear(32 * 4 * 4, 64), nn::ReLU(), nn::Linear(64, 10));
+  NoGradGuard no_grad;
+  for (int i = 0; i < 3; ++i) model->forward(tenon::randn({32, 1, 12, 12}).mul(1.5).add(0.3));  // running statistics
+  model->eval();
+  return model;
+}
+
+Tensor examples() {
+  manual_seed(11);
+  return tenon::randn({64, 1, 12, 12});
+}
+
+/// The largest difference, in parts of the largest value.
+double difference(const Tensor& got, const Tensor& want) {
+  return got.sub(want).abs().max().item<double>() / want.abs().max().item<double>();
+}
+
+void calibrate(nn::Sequential& model, const char* backend = "onednn") {
+  q::prepare(*model, q::get_default_qconfig(backend));
+  NoGradGuard no_grad;
+  model->forward(examples());
+}
+
+TEST(Quantization, FusingKeepsTheOutputAndGivesTheNormBack) {
+  NoGradGuard no_grad;
+  nn::Sequential model = network();
+  const Tensor x = examples(), want = model->forward(x);
+  const auto groups = q::groups_of_sequentials(*model);
+  EXPECT_THAT(groups, testing::ElementsAre(q::Group{"0", "1", "2"}, q::Group{"4", "5"}, q::Group{"7", "8"}));
+  q::fuse_modules(*model, groups);
+  EXPECT_LT(difference(model->forward(x), want), 1e-5);
+  EXPECT_TRUE(model->named_modules({}, false)["1"]->parameters().empty());
+}
+
+TEST(Quantization, FusingRefusesWhatDoesNotFollow) {
+  nn::Sequential model = network();
+  EXPECT_THAT(message_of([&] { q::fuse_modules(*model, {{"0", "2", "1"}}); }), HasSubstr("a layer is followed by"));
+  EXPECT_THAT(message_of([&] { q::fuse_modules(*model, {{"0", "12"}}); }), HasSubstr("there is no module '12'"));
+  EXPECT_THAT(message_of([&] { q::fuse_modules(*model, {{"2", "4"}}); }), HasSubstr("begins with a convolution"));
+  model->train();
+  EXPECT_THAT(message_of([&] { q::fuse_modules(*model, {{"0", "1"}}); }), HasSubstr("call eval() first"));
+}
+
+TEST(Quantization, AReluThatIsSharedIsFusedEverywhereOrNowhere) {
+  NoGradGuard no_grad;
+  const nn::ReLU relu;
+  nn::Sequential model(nn::Linear(4, 4), relu, nn::Linear(4, 4), relu);
+  model->eval();
+  EXPECT_THAT(message_of([&] { q::fuse_modules(*model, {{"0", "1"}}); }), HasSubstr("in several places"));
+  const Tensor x = tenon::randn({3, 4}), want = model->forward(x);
+  q::fuse_modules(*model, {{"0", "1"}, {"2", "3"}});
+  EXPECT_TRUE(model->forward(x).allclose(want));
+}
+
+TEST(Quantization, AConvertedModelIsAQuarterAndNearlyTheSame) {
+  NoGradGuard no_grad;
+  for (const char* backend : {"onednn", "x86", "qnnpack"}) {
+    SCOPED_TRACE(backend);
+    nn::Sequential model = network();
+    const Tensor x = examples(), want = model->forward(x);
+    const std::size_t before = q::bytes_of(*model);
+    q::fuse_modules(*model, q::groups_of_sequentials(*model));
+    calibrate(model, backend);
+    EXPECT_LT(difference(model->forward(x), want), 1e-5) << "a prepared model still computes with floats";
+    q::convert(*model);
+    EXPECT_EQ(q::quantized_layers(*model), 4);
+    EXPECT_LT(static_cast<double>(q::bytes_of(*model)), 0.28 * static_cast<double>(before));
+    const double error = difference(model->forward(x), want);
+    EXPECT_LT(error, 0.06);
+    EXPECT_GT(error, 1e-5) << "nothing was rounded";
+    EXPECT_LE(model->forward(x).argmax(1).ne(want.argmax(1)).sum().item<std::int64_t>(), 4);
+  }
+}
+
+TEST(Quantization, ALinearModelMayBeQuantizedDynamicallyOrByWeightsAlone) {
+  NoGradGuard no_grad;
+  const auto check = [](const char* what, double bound, double share, const auto& quantize) {
+    SCOPED_TRACE(what);
+    manual_seed(3);
+    nn::Sequential model(nn::Linear(128, 256), nn::ReLU(), nn::Linear(256, 16));
+    model->eval();
+    const Tensor x = tenon::randn({20, 128}), want = model->forward(x);
+    const auto before = static_cast<double>(q::bytes_of(*model));
+    quantize(*model);
+    EXPECT_EQ(q::quantized_layers(*model), 2);
+    EXPECT_LT(static_cast<double>(q::bytes_of(*model)), share * before);
+    const double error = difference(model->forward(x), want);
+    EXPECT_LT(error, bound);
+    EXPECT_GT(error, 1e-5);
+  };
+  check("dynamic", 0.03, 0.28, [](nn::Module& model) { q::quantize_dynamic(model); });
+  check("8 bits", 0.02, 0.28, [](nn::Module& model) { q::quantize_weights(model, 8); });
+  check("4 bits", 0.25, 0.16, [](nn::Module& model) { q::quantize_weights(model, 4, 64); });
+}
+
+TEST(Quantization, AnArchiveOfAQuantizedModelComesBackToTheBit) {
+  NoGradGuard no_grad;
+  const Tensor x = examples();
+  const auto check = [&](const char* what, const auto& quantize) {
+    SCOPED_TRACE(what);
+    nn::Sequential model = network();
+    quantize(model);
+    const Tensor want = model->forward(x);
+    const std::string file = scratch_folder() + "quantized.safetensors";
+    tenon::save(model, file);
+    nn::Sequential other = network();
+    q::load(*other, file);
+    EXPECT_EQ(q::quantized_layers(*other), q::quantized_layers(*model));
+    EXPECT_EQ(q::bytes_of(*other), q::bytes_of(*model));
+    EXPECT_TRUE(other->forward(x).equal(want));
+  };
+  check("static", [](nn::Sequential& model) {
+    q::fuse_modules(*model, q::groups_of_sequentials(*model));
+    calibrate(model);
+    q::convert(*model);
+  });
+  check("dynamic", [](nn::Sequential& model) { q::quantize_dynamic(*model); });
+  check("8 bits", [](nn::Sequential& model) { q::quantize_weights(*model, 8); });
+  check("4 bits", [](nn::Sequential& model) { q::quantize_weights(*model, 4); });
+  check("fused alone", [](nn::Sequential& model) { q::fuse_modules(*model, q::groups_of_sequentials(*model)); });
+}
+
+TEST(Quantization, WhatIsOutOfOrderIsRefused) {
+  nn::Sequential model = network();
+  EXPECT_THAT(message_of([&] { q::convert(*model); }), HasSubstr("no layer is prepared"));
+  q::prepare(*model);
+  EXPECT_THAT(message_of([&] { q::convert(*model); }), HasSubstr("has seen nothing"));
+  EXPECT_THAT(message_of([&] { q::prepare(*model); }), HasSubstr("prepared or quantized already"));
+  EXPECT_THAT(message_of([&] { q::get_default_qconfig("tpu"); }), HasSubstr("x86, fbgemm, onednn, qnnpack"));
+  nn::Sequential training = network();
+  training->train();
+  EXPECT_THAT(message_of([&] { q::quantize_dynamic(*training); }), HasSubstr("call eval() first"));
+  nn::Sequential none{nn::ReLU(nn::ReLUOptions()), nn::Flatten(nn::FlattenOptions())};
+  none->eval();
+  EXPECT_THAT(message_of([&] { q::prepare(*none); }), HasSubstr("no layer that can be quantized"));
+}
+
+TEST(Quantization, ALayerMayBeLeftOut) {
+  nn::Sequential model = network();
+  q::quantize_dynamic(*model, [](const std::string& path, const nn::Module&) { return path != "9"; });
+  EXPECT_EQ(q::quantized_layers(*model), 1);
+}
+
+TEST(Quantization, AttentionKeepsTheProjectionWhoseWeightItReads) {
+  NoGradGuard no_grad;
+  nn::TransformerEncoderLayer layer(nn::TransformerEncoderLayerOptions(16, 2).dropout(0).dim_feedforward(32));
+  layer->eval();
+  const Tensor x = tenon::randn({5, 3, 16}), want = layer->forward(x);
+  q::quantize_dynamic(*layer);
+  EXPECT_EQ(q::quantized_layers(*layer), 2);
+  EXPECT_LT(difference(layer->forward(x), want), 0.05);
+}
+
+TEST(Quantization, IntegersAndScalesAreParametersToTheAllocator) {
+  NoGradGuard no_grad;
+  const auto held = [] {
+    const MemoryStats stats = device_state(Device(kCPU, 0)).allocator().stats();
+    return stats.requested_by_purpose[static_cast<std::size_t>(Purpose::kParameter)].current;
+  };
+  const std::int64_t nothing = held();
+  nn::Sequential model(nn::Linear(256, 512), nn::ReLU(), nn::Linear(512, 256));
+  model->eval();
+  EXPECT_EQ(held() - nothing, static_cast<std::int64_t>(q::bytes_of(*model)));
+  q::quantize_dynamic(*model);
+  EXPECT_EQ(held() - nothing, static_cast<std::int64_t>(q::bytes_of(*model)));
+}
+
+}  // namespace
+}  // namespace tenon::test
