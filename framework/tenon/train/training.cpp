@@ -4,7 +4,6 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/memory/purpose.h>
-#include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
@@ -116,14 +115,6 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
-  step_.emplace(StepParts{
-      .options = options_,
-      .model = model_,
-      .data = *data_.train,
-      .optimizer = *optimizer_,
-      .batch_size = batch_size_,
-      .computes = computes_,
-      .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
   note_theory();
 }
 

@@ -3,9 +3,7 @@
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
-#include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
-#include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
 #include <tenon/train/peaks.h>
 #include <tenon/train/serve/schedule.h>
