@@ -21,4 +21,4 @@
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/shape/indexing.h>
 #include <tenon/tensor/tensor.h>
-#include <tenon/train/configure.h>
+#include <tenon/train/config/configure.h>

@@ -20,7 +20,7 @@ using Group = std::set<std::string>;
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
     {"cli", {{"verbs"}, {"run"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
-    {"train", {{"models"}, {".", "input", "resume", "serve", "step"}}},
+    {"train", {{"models"}, {".", "config", "input", "resume", "serve", "step"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay",
@@ -44,6 +44,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"modules", "functional"},
       {".", "containers", "serialize"},
       {"options"}}},
+    {"optim", {{"."}, {"support"}}},
     // The kit runs the checks, and the checks take the kit's options; it words findings, which are its own, and its
     // processes answer with them.
     {"conformance", {{"checks", ".", "findings", "process"}}},

@@ -3,7 +3,7 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/lbfgs.h>
-#include <tenon/optim/line_search.h>
+#include <tenon/optim/support/line_search.h>
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,9 @@
 #include <tenon/train/run_experiment.h>
 
 #include <gtest/gtest.h>
+
 #include <unistd.h>
+#include <cstring>
 
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +20,11 @@
 #include <vector>
 
 namespace tenon::test {
+
+/// Whether the losses of two runs are the same, nan included.
+inline bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
 
 class Silent final : public ProgressSink {
  public:

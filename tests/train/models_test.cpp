@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace tenon::test {
 namespace {
@@ -17,10 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-bool same_bits(const ExperimentResult& a, const ExperimentResult& b) {
-  return a.losses.size() == b.losses.size() &&
-         std::memcmp(a.losses.data(), b.losses.data(), a.losses.size() * sizeof(double)) == 0 &&
-         a.epochs.back().test_loss == b.epochs.back().test_loss &&
+bool same_results(const ExperimentResult& a, const ExperimentResult& b) {
+  return same_bits(a.losses, b.losses) && a.epochs.back().test_loss == b.epochs.back().test_loss &&
          (a.test_accuracy == b.test_accuracy || (std::isnan(a.test_accuracy) && std::isnan(b.test_accuracy)));
 }
 
@@ -101,7 +98,7 @@ TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
   for (const std::string& model : kAll) {
     const ExperimentResult plain = run_small(model, {});
     const ExperimentResult checkpointed = run_small(model, {"train.checkpoint=true"});
-    EXPECT_TRUE(same_bits(plain, checkpointed)) << model << ": dropout, running statistics";
+    EXPECT_TRUE(same_results(plain, checkpointed)) << model << ": dropout, running statistics";
     EXPECT_EQ(plain.losses.size(), 3u);
   }
 }
@@ -109,11 +106,12 @@ TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
 TEST_F(Models, InPlaceActivationsAndZeroedGradientsChangeNothing) {
   for (const std::string& model : kAll) {
     const ExperimentResult plain = run_small(model, {"model.activation=\"relu\""});
-    EXPECT_TRUE(same_bits(plain, run_small(model, {"model.activation=\"relu\"", "train.inplace_activations=true"})))
+    EXPECT_TRUE(same_results(plain, run_small(model, {"model.activation=\"relu\"", "train.inplace_activations=true"})))
         << model;
     // An expert that no symbol was sent to has no gradient, and AdamW moves on where it has one of zeros.
     if (model == "moe") continue;
-    EXPECT_TRUE(same_bits(plain, run_small(model, {"model.activation=\"relu\"", "train.zero_grad=\"zero\""}))) << model;
+    EXPECT_TRUE(same_results(plain, run_small(model, {"model.activation=\"relu\"", "train.zero_grad=\"zero\""})))
+        << model;
   }
 }
 
@@ -121,7 +119,7 @@ TEST_F(Models, AllTechniquesTogetherChangeNoMoreThanMicroBatchesDo) {
   const Words parts = {"train.micro_batches=4", "model.activation=\"relu\""};
   Words all = parts;
   all.insert(all.end(), {"train.checkpoint=true", "train.inplace_activations=true", "train.zero_grad=\"zero\""});
-  EXPECT_TRUE(same_bits(run_small("gpt", parts), run_small("gpt", all)));
+  EXPECT_TRUE(same_results(run_small("gpt", parts), run_small("gpt", all)));
 }
 
 TEST_F(Models, MicroBatchesAddUpToTheBatch) {
@@ -137,8 +135,8 @@ TEST_F(Models, MicroBatchesAddUpToTheBatch) {
 }
 
 TEST_F(Models, TestingWithAHistoryChangesNoFigure) {
-  EXPECT_TRUE(same_bits(run_small("gpt", {}), run_small("gpt", {"train.eval_no_grad=false"})));
-  EXPECT_TRUE(same_bits(run_small("unet", {}), run_small("unet", {"train.eval_no_grad=false"})));
+  EXPECT_TRUE(same_results(run_small("gpt", {}), run_small("gpt", {"train.eval_no_grad=false"})));
+  EXPECT_TRUE(same_results(run_small("unet", {}), run_small("unet", {"train.eval_no_grad=false"})));
 }
 
 TEST_F(Models, ParametersAreThoseOfTheirPapers) {

@@ -4,12 +4,11 @@
 #include <tenon/core/units.h>
 #include <tenon/device/memory_api.h>
 #include <tenon/ops/create/factory.h>
-#include <tenon/train/configure.h>
+#include <tenon/train/config/configure.h>
 
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -19,10 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
 
 TEST_F(Experiment, LossesAreEqualToTheLastBitUnderEveryAllocator) {
   for (const char* model : {"mlp", "lenet"}) {

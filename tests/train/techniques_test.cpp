@@ -4,18 +4,12 @@
 
 #include <gmock/gmock.h>
 
-#include <cstring>
-
 namespace tenon::test {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
-
-bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
 
 class Techniques : public Experiment {
  protected:

@@ -1,7 +1,7 @@
 // Settings of [model] that no model of an experiment reads.
 #include <tenon/runtime/config/config.h>
+#include <tenon/train/config/unread_settings.h>
 #include <tenon/train/run_experiment.h>
-#include <tenon/train/unread_settings.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

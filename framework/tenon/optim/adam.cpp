@@ -5,8 +5,8 @@
 #include <tenon/kernel/attributes/optimizer.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
-#include <tenon/optim/check.h>
-#include <tenon/optim/fused.h>
+#include <tenon/optim/support/check.h>
+#include <tenon/optim/support/fused.h>
 #include <tenon/tensor/captured_graph.h>
 
 #include <map>

@@ -5,8 +5,8 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
-#include <tenon/optim/check.h>
-#include <tenon/optim/line_search.h>
+#include <tenon/optim/support/check.h>
+#include <tenon/optim/support/line_search.h>
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
-#include <tenon/optim/old_archive.h>
+#include <tenon/optim/support/old_archive.h>
 #include <tenon/tensor/captured_graph.h>
 #include <tenon/tensor/libtorch/warning.h>
 

@@ -4,7 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
-#include <tenon/optim/check.h>
+#include <tenon/optim/support/check.h>
 
 namespace tenon::optim {
 

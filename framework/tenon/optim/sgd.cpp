@@ -6,8 +6,8 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
-#include <tenon/optim/check.h>
-#include <tenon/optim/fused.h>
+#include <tenon/optim/support/check.h>
+#include <tenon/optim/support/fused.h>
 
 #include <array>
 

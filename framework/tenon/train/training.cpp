@@ -230,6 +230,7 @@ void Training::compare_with_integers() {
   const std::string& scheme = options_.text("quantize");
   if (scheme == "none" || limits_.steps > 0 || !computes_) return;
   progress_.entering("quantization");
+  step_.reset();
   optimizer_.reset();
   const auto figures = compare_quantized({.model = model_,
                                           .data = data_,

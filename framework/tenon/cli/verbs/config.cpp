@@ -4,7 +4,7 @@
 
 #include <tenon/core/options.h>
 #include <tenon/runtime/environment.h>
-#include <tenon/train/unread_settings.h>
+#include <tenon/train/config/unread_settings.h>
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 #include <tenon/report/kit_advice.h>
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/environment.h>
-#include <tenon/train/unread_settings.h>
+#include <tenon/train/config/unread_settings.h>
 
 #include <fmt/format.h>
 

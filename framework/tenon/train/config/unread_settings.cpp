@@ -1,6 +1,6 @@
 // What is set in the file, the environment, the command line or a sweep, against what the models declare.
+#include <tenon/train/config/unread_settings.h>
 #include <tenon/train/model.h>
-#include <tenon/train/unread_settings.h>
 
 #include <fmt/format.h>
 

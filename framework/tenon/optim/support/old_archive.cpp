@@ -1,5 +1,5 @@
 // Old archives: the lists are turned into one archive per parameter.
-#include <tenon/optim/old_archive.h>
+#include <tenon/optim/support/old_archive.h>
 
 #include <tenon/core/error.h>
 #include <tenon/tensor/tensor.h>

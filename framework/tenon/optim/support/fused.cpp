@@ -1,5 +1,5 @@
 // One kernel call that updates a whole list of tensors.
-#include <tenon/optim/fused.h>
+#include <tenon/optim/support/fused.h>
 
 #include <tenon/dispatch/call.h>
 #include <tenon/memory/purpose.h>

@@ -1,5 +1,5 @@
 // The sections of training are known here, and may stand in the file.
-#include <tenon/train/configure.h>
+#include <tenon/train/config/configure.h>
 
 #include <tenon/runtime/config/config.h>
 #include <tenon/train/run_experiment.h>

@@ -1,5 +1,5 @@
 // Bracket, then zoom.
-#include <tenon/optim/line_search.h>
+#include <tenon/optim/support/line_search.h>
 
 #include <algorithm>
 #include <array>
