@@ -41,11 +41,10 @@ struct Field {
   std::function<TableCell(const RunSummary&)> value;
 };
 
-/// Of runs that serve requests; none is shown of others.
-std::vector<Field> serving_fields(bool serves) {
-  const auto count = [serves](const char* name, const char* title, bool is_shown) {
-    return Field{{name, title, serves && is_shown, 1},
-                 [name](const RunSummary& run) { return figure_count(run, name); }};
+/// Of runs that serve requests.
+std::vector<Field> serving_fields(bool by_purpose) {
+  const auto count = [](const char* name, const char* title, bool is_shown) {
+    return Field{{name, title, is_shown, 1}, [name](const RunSummary& run) { return figure_count(run, name); }};
   };
   const auto waste = [](const RunSummary& run) {
     const auto share = figure(run, "kv_waste");
@@ -54,14 +53,16 @@ std::vector<Field> serving_fields(bool serves) {
   return {
       count("served_requests", "served", true),
       count("most_at_once", "most at once", true),
-      {{"mean_at_once", "mean at once", serves, -1},
+      {{"mean_at_once", "mean at once", true, -1},
        [](const RunSummary& run) { return real(figure(run, "mean_at_once"), 1); }},
       count("given_up", "given up", true),
-      {{"kv_peak_bytes", "caches' peak", serves, 2},
+      {{"kv_peak_bytes", "caches' peak", true, 2},
        [](const RunSummary& run) { return figure_bytes(run, "kv_peak_bytes"); }},
-      {{"kv_waste", "waste in caches", serves, 2}, waste},
+      {{"kv_waste", "waste in caches", true, 2}, waste},
       count("generated_symbols", "symbols", false),
       count("tokens_hash", "hash of symbols", false),
+      {{"peak_other_bytes", "caches", by_purpose, -1},
+       [](const RunSummary& run) { return purpose_bytes(run, "other"); }},
   };
 }
 
@@ -122,8 +123,6 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       purpose("optimizer_state", "optimizer state"),
       purpose("workspace", "workspace"),
       purpose("data", "data"),
-      {{"peak_other_bytes", "caches", by_purpose && serves, -1},
-       [](const RunSummary& run) { return purpose_bytes(run, "other"); }},
       {{"device_calls_per_step", "device calls/step", !by_purpose},
        [](const RunSummary& run) { return real(run.device_calls_per_step, 2); }},
       {{"seconds", "seconds", !by_purpose, -1}, [](const RunSummary& run) { return real(run.seconds, 1); }},
@@ -155,9 +154,11 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
   const RunSummary nothing;
   const RunSummary& first = runs.empty() ? nothing : runs.front();
   std::vector<Field> shown = fields(first, view);
-  const std::vector<Field> served = serving_fields(figure(first, "served_requests").has_value());
-  constexpr int kAccuracyAndLoss = 3;  // behind which those of serving stand
-  shown.insert(shown.begin() + kAccuracyAndLoss, served.begin(), served.end());
+  if (figure(first, "served_requests")) {
+    const std::vector<Field> served = serving_fields(view.by_purpose);
+    constexpr int kAccuracyAndLoss = 3;  // behind which those of serving stand
+    shown.insert(shown.begin() + kAccuracyAndLoss, served.begin(), served.end());
+  }
   std::vector<Column> columns;
   for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});
   for (const Field& field : shown) columns.push_back(field.column);
