@@ -143,7 +143,7 @@ struct Frame {
   std::vector<Tensor> recomputed;  ///< by position of packing; emptied as they are used
 
   Frame(CheckpointFunction function, variable_list inputs, Surroundings then)
-      : function(std::move(function)), inputs(std::move(inputs)), then(std::move(then)) {}
+      : function(std::move(function)), inputs(std::move(inputs)), then(then) {}
 
   void recompute() {
     auto again = std::make_shared<std::vector<Tensor>>();

@@ -98,7 +98,7 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Ten
     throw Error("linear_cross_entropy: " + std::to_string(x.size(0)) + " samples and " +
                 std::to_string(classes.size(0)) + " targets");
   }
-  const Tensor sum = ChunkedLoss::apply(x, weight, o.bias(), classes,
+  Tensor sum = ChunkedLoss::apply(x, weight, o.bias(), classes,
                                         ChunkedArguments{.chunks = std::min(o.chunks(), x.size(0)),
                                                          .ignore_index = o.ignore_index(),
                                                          .label_smoothing = o.label_smoothing()});

@@ -142,7 +142,7 @@ namespace {
 void convert_own(Module& module, Dtype dtype) {
   if (module.as<BatchNorm1dImpl>() || module.as<BatchNorm2dImpl>() || module.as<BatchNorm3dImpl>()) return;
   for (const std::vector<Tensor>& tensors : {module.parameters(false), module.buffers(false)}) {
-    for (Tensor tensor : tensors) {
+    for (const Tensor& tensor : tensors) {
       if (tensor.is_floating_point()) tensor.set_data(tensor.to(dtype));
     }
   }

@@ -138,7 +138,8 @@ std::vector<Group> groups_of_sequentials(const Module& model) {
       if (module_at(next) && is_norm_of(*module_at(i), *module_at(next))) group.push_back(children[next++].key());
       if (module_at(next) && module_at(next)->as<ReLUImpl>() != nullptr) group.push_back(children[next].key());
       if (group.size() == 1) continue;
-      for (std::string& name : group) name = path.empty() ? name : path + "." + name;
+      if (!path.empty())
+        for (std::string& name : group) name.insert(0, path + ".");
       groups.push_back(group);
     }
   };

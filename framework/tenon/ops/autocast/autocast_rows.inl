@@ -1,5 +1,6 @@
-// What operators do with their operands under autocast, a row each: PyTorch 2.15's lists (aten/src/ATen/autocast_mode.h),
-// for the CPU and for accelerators. bench/tensor/autocast.py asks an installed PyTorch and holds this table against it.
+// What operators do with their operands under autocast, a row each: PyTorch 2.15's lists
+// (aten/src/ATen/autocast_mode.h), for the CPU and for accelerators. bench/tensor/autocast.py asks an installed PyTorch
+// and holds this table against it.
 //
 //   TENON_AUTOCAST_ROW(operator, on the cpu, on accelerators)
 //

@@ -142,7 +142,7 @@ struct MoeImpl : nn::Module {
 
   /// The cross entropy; in training also the mean of the blocks' imbalances, weighted.
   Tensor loss(const Tensor& logits, const Tensor& target) {
-    const Tensor entropy = tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
+    Tensor entropy = tenon::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
     const Tensor uneven = std::exchange(imbalance, Tensor());
     if (!is_training() || balance == 0) return entropy;
     return entropy + uneven * (balance / static_cast<double>(blocks.size()));

@@ -96,7 +96,7 @@ class PagedCache final : public KvCache {
       both.select(0, 1).narrow(0, inside, fitting).copy_(more.values.narrow(0, done, fitting));
       done += fitting;
     }
-    const KeysValues all{gathered(layer, 0, length + count), gathered(layer, 1, length + count)};
+    KeysValues all{gathered(layer, 0, length + count), gathered(layer, 1, length + count)};
     length += count;
     return all;
   }

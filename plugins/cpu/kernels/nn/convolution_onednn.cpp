@@ -269,8 +269,8 @@ bool by_channel(KernelContext& context, ConvKey key, const Operands& o, i64 thre
 }
 
 bool run(KernelContext& context, ConvKind kind, const ConvShape& s, const Operands& o) {
-  const double work = static_cast<double>(s.batch * s.out_channels * s.out_plane()) *
-                      static_cast<double>(s.in_channels / s.groups * s.window());
+  const i64 products = s.in_channels / s.groups * s.window();  // of an output
+  const double work = static_cast<double>(s.batch * s.out_channels * s.out_plane()) * static_cast<double>(products);
   const i64 threads = in_part() || work < 200e3 ? 1 : thread_count();
   const ConvKey key = key_of(kind, s, o);
   const bool weights_are_large = 2 * s.out_channels * s.window() > s.batch * s.in_plane();  // for the pictures

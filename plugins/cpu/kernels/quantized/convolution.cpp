@@ -153,8 +153,9 @@ struct Cut {
   int omp_threads;
 };
 Cut cut_of(const Operands& o, const ConvShape& s, i64 units, bool rows) {
-  const double work = static_cast<double>(o.s.batch * o.s.out_channels * o.s.out_plane()) *
-                      static_cast<double>(o.s.in_channels / o.s.groups * o.s.window());
+  const i64 products = o.s.in_channels / o.s.groups * o.s.window();  // of an output
+  const double work =
+      static_cast<double>(o.s.batch * o.s.out_channels * o.s.out_plane()) * static_cast<double>(products);
   const i64 threads = in_part() || work < kLeastWork ? 1 : thread_count();
   const i64 least = rows ? 16 : 1;
   if (units < 2 * least * threads && threads > 1) return {units, 1, static_cast<int>(threads)};  // oneDNN divides it
