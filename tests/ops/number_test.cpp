@@ -41,6 +41,52 @@ TEST(Number, WrapsAsOperandOfAnIntegerTensor) {
   EXPECT_TRUE(written.equal(bytes));
 }
 
+// Of PyTorch 2.15 on the CPU: 3.7 has the float32 digits as a factor or divisor on the right, number or tensor without
+// dims; on the left, and as the divisor of a remainder, it is rounded to 3.703125.
+TEST(Number, KeepsItsDigitsAsAFactorOrDivisorBeside16Bits) {
+  const Tensor x = full({2}, -3.703125, kBFloat16), number = tensor(3.7);
+  const auto first = [](const Tensor& result) { return result[0].item<double>(); };
+  EXPECT_EQ(first(x.floor_divide(3.7)), -2);
+  EXPECT_EQ(first(x.div(3.7, "floor")), -2);
+  EXPECT_EQ(first(x.floor_divide(number)), -2);
+  EXPECT_EQ(first(x.clone().floor_divide_(number)), -2);
+  EXPECT_EQ(first(x.div(number, "trunc")), -1);
+  EXPECT_EQ(first(x.remainder(3.7)), 0);
+  EXPECT_EQ(first(x.remainder(number)), 0);
+  EXPECT_EQ(first(x.floor_divide(tensor({3.7}))), -2) << "of float32: nothing is rounded";
+  const Tensor whole = arange(1, 200, kBFloat16);
+  const auto sum = [](const Tensor& result) { return result.to(kFloat32).sum().item<double>(); };
+  EXPECT_FLOAT_EQ(sum(whole * 3.7), 73625.796875);
+  EXPECT_FLOAT_EQ(sum(whole * number), 73625.796875);
+  EXPECT_FLOAT_EQ(sum(whole * tensor(3.7, kFloat64)), 73625.796875);
+  EXPECT_FLOAT_EQ(sum(number * whole), 73689.546875);
+  EXPECT_FLOAT_EQ(sum(whole / number), 5378.72265625);
+  EXPECT_FLOAT_EQ(sum(whole.div(number, "trunc")), 5281);
+  EXPECT_FLOAT_EQ(sum(whole.div(number, "floor")), 5276);
+  Tensor written = whole.clone();
+  written *= number;
+  EXPECT_FLOAT_EQ(sum(written), 73625.796875);
+  EXPECT_FLOAT_EQ(sum(mul_out(written, whole, number)), 73625.796875);
+  Tensor leaf = whole.clone().requires_grad_(), factor = tensor(3.7).requires_grad_();
+  (leaf * factor).sum().backward();
+  EXPECT_EQ(first(leaf.grad()), 3.703125);
+  EXPECT_EQ(factor.grad().scalar_type(), kFloat32);
+  EXPECT_EQ(factor.grad().item<double>(), 19840) << "19900 in 16 bits";
+}
+
+// PyTorch checks what it multiplies by: alpha of a sum, -alpha of a difference.
+TEST(Number, AlphaOfADifferenceMayBeAsLargeAsItsNegativeFits) {
+  const Tensor x = tensor({1, 2}, kInt32);
+  EXPECT_TRUE(x.sub(x, 2147483648).equal(tensor({-2147483647, 2}, kInt32)));
+  EXPECT_TRUE(x.clone().sub_(x, 2147483648).equal(tensor({-2147483647, 2}, kInt32)));
+  EXPECT_TRUE(x.add(x, -2147483648).equal(tensor({-2147483647, 2}, kInt32)));
+  expect_error([&] { x.sub(x, -2147483648); }, "value cannot be converted to type int without overflow");
+  expect_error([&] { x.add(x, 2147483648); }, "value cannot be converted to type int without overflow");
+  const Tensor bytes = tensor({1, 2}, kUInt8);
+  EXPECT_TRUE(bytes.sub(bytes, 255).equal(tensor({2, 4}, kUInt8)));
+  expect_error([&] { bytes.sub(bytes, 256); }, "value cannot be converted to type uint8_t without overflow");
+}
+
 TEST(Number, TrueKeepsBools) {
   const Tensor mask = tensor({true, false});
   EXPECT_EQ((mask + true).scalar_type(), kBool);

@@ -176,6 +176,7 @@ Tensor chain_matmul(TensorList matrices) {
     sides.push_back(static_cast<double>(matrix.size(0)));
   }
   sides.push_back(static_cast<double>(matrices[count - 1].size(1)));
+  const bool is_of_three = count == 3;  // of equal costs PyTorch takes (AB)C there, and elsewhere the first
   // cost[i][j]: of the product of matrices i to j; cut[i][j]: the last one of its left factor.
   std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
   std::vector<std::vector<std::size_t>> cut(count, std::vector<std::size_t>(count, 0));
@@ -185,7 +186,7 @@ Tensor chain_matmul(TensorList matrices) {
       cost[i][j] = std::numeric_limits<double>::infinity();
       for (std::size_t k = i; k < j; ++k) {
         const double whole = cost[i][k] + cost[k + 1][j] + sides[i] * sides[k + 1] * sides[j + 1];
-        if (whole >= cost[i][j]) continue;
+        if (is_of_three ? whole > cost[i][j] : whole >= cost[i][j]) continue;
         cost[i][j] = whole;
         cut[i][j] = k;
       }

@@ -1,6 +1,7 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/binary.h>
+#include <tenon/ops/pointwise/number_operand.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/unary.h>
 #include <tenon/ops/support/layout.h>
@@ -18,15 +19,6 @@ Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b
     const Tensor right = rule.saves() ? backward.saved(1) : Tensor();
     rule.gradient(backward, left, right, attributes);
   });
-}
-
-/// The number as the operand of a row: rounded to 16 bits where these are computed, but for factors and divisors.
-ScalarValue number_of(const BinaryRule& of, const Scalar& number, Dtype dtype) {
-  const ScalarValue operand = operand_of(number, dtype);
-  if (dtype != Dtype::kFloat16 && dtype != Dtype::kBFloat16) return operand;
-  const bool is_factor =
-      &of == &rule<pointwise::Mul>() || &of == &rule<pointwise::Div>() || &of == &rule<pointwise::TruncDivide>();
-  return is_factor ? operand : rounded_to(operand, dtype);
 }
 
 }  // namespace
@@ -63,7 +55,7 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
     if (must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, b);
   }
   Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
-  compute(rule.op, result, operands.left, operands.right, attributes);
+  compute_pair(rule, result, operands.left, b, operands.right, attributes);
   recording.output(result);
   return result;
 }
@@ -108,7 +100,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
         NoGradGuard no_grad;
         right = right.clone();
       }
-      compute(rule.op, self, self, right, attributes);
+      compute_pair(rule, self, self, *other, right, attributes);
     } else {
       compute(rule.op, self, self, attributes);
     }
@@ -117,7 +109,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     const Tensor left = self.to(dtype);
     if (other) {
       Tensor owner;
-      compute(rule.op, left, left, converted(*other, dtype, owner), attributes);
+      compute_pair(rule, left, left, *other, converted(*other, dtype, owner), attributes);
     } else {
       compute(rule.op, left, left, attributes);
     }
@@ -149,36 +141,14 @@ Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const T
   }
   if (dtype == out.scalar_type() && !reads_elsewhere_in(operands.left, out) &&
       !reads_elsewhere_in(operands.right, out)) {
-    compute(rule.op, out, operands.left, operands.right, attributes);
+    compute_pair(rule, out, operands.left, b, operands.right, attributes);
   } else {
     const Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
-    compute(rule.op, result, operands.left, operands.right, attributes);
+    compute_pair(rule, result, operands.left, b, operands.right, attributes);
     run(TENON_OP("copy"), state_of(out), {view_of(out)}, {view_of(result)});
   }
   autograd::impl_bump_version(out);
   return out;
-}
-
-/// Attributes with alpha, which is checked against the result's dtype unless it is 1.
-BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op) {
-  BinaryAttributes attributes;
-  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
-    return attributes;
-  const Dtype dtype = tenon::result_type(a, b);
-  check_factor("alpha", alpha, dtype, op);
-  attributes.alpha = rounded_to(element_of(alpha, dtype), dtype);
-  return attributes;
-}
-
-/// other * alpha, as a number of other's kind; alpha is checked against the result's dtype.
-Scalar product(const Tensor& self, const Scalar& other, const Scalar& alpha, const char* op) {
-  if (alpha.isIntegral() && alpha.value().integer == 1) [[likely]]
-    return other;
-  check_factor("alpha", alpha, tenon::result_type(self, other), op);
-  if (other.isFloatingPoint() || alpha.isFloatingPoint()) return other.toDouble() * alpha.toDouble();
-  const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(other.toLong()) *
-                                                static_cast<std::uint64_t>(alpha.toLong()));
-  return other.isBoolean() ? Scalar(number != 0) : Scalar(number);
 }
 
 void check_subtracts(bool left_is_bool, bool right_is_bool) {
@@ -228,7 +198,7 @@ Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
 }
 Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
-  return binary(rule<pointwise::Sub>(), *this, other, with_alpha(alpha, *this, other, "sub"));
+  return binary(rule<pointwise::Sub>(), *this, other, with_alpha_of_difference(alpha, *this, other, "sub"));
 }
 Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
@@ -236,7 +206,8 @@ Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const {
 }
 Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
-  return binary_inplace(rule<pointwise::Sub>(), *this, &other, 0, with_alpha(alpha, *this, other, "sub_"));
+  return binary_inplace(rule<pointwise::Sub>(), *this, &other, 0,
+                        with_alpha_of_difference(alpha, *this, other, "sub_"));
 }
 Tensor& Tensor::sub_(const Scalar& other, const Scalar& alpha) const {
   check_subtracts(*this, other);
@@ -252,7 +223,7 @@ Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scal
 }
 Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_subtracts(self, other);
-  return binary_out(rule<pointwise::Sub>(), out, self, other, with_alpha(alpha, self, other, "sub"));
+  return binary_out(rule<pointwise::Sub>(), out, self, other, with_alpha_of_difference(alpha, self, other, "sub"));
 }
 Tensor rsub(const Tensor& self, const Scalar& other) {
   check_subtracts(self, other);
@@ -345,6 +316,8 @@ Tensor Tensor::div(const Tensor& other, std::optional<std::string_view> mode) co
   return tenon::div(*this, other, mode);
 }
 Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) const {
+  if (mode == "floor") return floor_divide(other);
+  if (mode == "trunc") return binary(rule<pointwise::TruncDivide>(), *this, other);
   return tenon::div(*this, wrapped_scalar(other, ops::state_of(*this)), mode);
 }
 
