@@ -76,7 +76,7 @@ const std::map<std::string, std::set<std::string>>& places_of_device_kinds() {
       // For messages about the host's memory.
       {"host_memory_source.h", {"cpu"}},
       // Where an estimate is made: addresses without memory, on any machine.
-      {"run_experiment.cpp", {"simulated"}},
+      {"address_run.h", {"simulated"}},
       // An experiment for a user to start from.
       {"new_templates.h", {"cpu"}},
       // A device of a PyTorch profiler's file.

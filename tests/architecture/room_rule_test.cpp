@@ -20,7 +20,7 @@ using Group = std::set<std::string>;
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
     {"cli", {{"verbs"}, {"run"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
-    {"train", {{"models"}, {".", "config", "input", "resume", "serve", "step"}}},
+    {"train", {{"models"}, {".", "config", "estimate", "input", "resume", "serve", "step"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay",

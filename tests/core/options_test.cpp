@@ -113,6 +113,23 @@ TEST(Options, RefuseWithNameTypeAndRange) {
             "option 'order' expects a string, one of best, first, next; got \"zzzzzzzz\"");
 }
 
+TEST(Options, HaveAWordInPlaceOfAnInteger) {
+  Options options({OptionSpec::integer("count", 5, "").range(std::int64_t{1}, std::int64_t{8}).or_word("auto")});
+  options.set_text("count", "auto");
+  EXPECT_EQ(options.integer("count"), 0);
+  EXPECT_EQ(options.spec(), "count=auto");
+  options.set("count", std::int64_t{3});
+  EXPECT_EQ(options.spec(), "count=3");
+  options.set("count", std::string("auto"));
+  EXPECT_EQ(options.integer("count"), 0);
+  EXPECT_EQ(message_of<ConfigError>([&] { options.set_text("count", "0"); }),
+            "option 'count' expects an integer, from 1 to 8, or \"auto\"; got 0: too small");
+  EXPECT_EQ(message_of<ConfigError>([&] { options.set("count", std::string("all")); }),
+            "option 'count' expects an integer, from 1 to 8, or \"auto\"; got a string (all)");
+  EXPECT_EQ(message_of<ConfigError>([&] { options.set("count", std::int64_t{0}); }),
+            "option 'count' expects an integer, from 1 to 8, or \"auto\"; got 0: too small");
+}
+
 TEST(Options, TakeTypedValuesAndIntegersWhereTheyMeanTheSame) {
   Options options(schema());
   options.set("limit", std::int64_t{600});

@@ -43,6 +43,29 @@ TEST(LinearCrossEntropy, EqualsCrossEntropyOfTheLinearMap) {
   }
 }
 
+TEST(LinearCrossEntropy, EqualsTheTwoOperatorsUnderAutocast) {
+  const auto leaf = [](const Tensor& tensor) { return tensor.detach().to(kFloat32).requires_grad_(); };
+  for (const Dtype dtype : {Dtype::kBFloat16, Dtype::kFloat16}) {
+    const Operands o = operands();
+    const Tensor x = leaf(o.x), weight = leaf(o.weight), bias = leaf(o.bias), x2 = leaf(o.x), weight2 = leaf(o.weight),
+                 bias2 = leaf(o.bias);
+    Tensor expected, loss;
+    {
+      const AutocastGuard guard(Device(kCPU), dtype);
+      expected = F::cross_entropy(F::linear(x, weight, bias).flatten(0, 1), o.target.flatten());
+      loss = F::linear_cross_entropy(x2, weight2, o.target, Options().bias(bias2).chunks(3));
+    }
+    EXPECT_EQ(loss.scalar_type(), kFloat32);
+    EXPECT_TRUE(loss.allclose(expected, 1e-5, 1e-5));
+    expected.backward();
+    loss.backward();
+    for (const auto& [a, b] : {std::pair(x, x2), std::pair(weight, weight2), std::pair(bias, bias2)}) {
+      EXPECT_EQ(b.grad().scalar_type(), kFloat32);
+      EXPECT_TRUE(b.grad().allclose(a.grad(), 0.02, 1e-3)) << "sums of chunks are rounded to 16 bits";
+    }
+  }
+}
+
 TEST(LinearCrossEntropy, GivesOnlyTheGradientsThatAreWanted) {
   const Operands o = operands();
   F::linear_cross_entropy(o.x.detach(), o.weight, o.target).backward();

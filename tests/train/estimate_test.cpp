@@ -1,6 +1,8 @@
 // The estimate of a run's memory before it: how near it comes, and that it leaves nothing behind.
 #include "train/experiment_fixture.h"
 
+#include <tenon/train/estimate/memory_estimate.h>
+
 namespace tenon::test {
 namespace {
 

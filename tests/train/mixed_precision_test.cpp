@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/autocast.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/train/estimate/memory_estimate.h>
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,7 @@
 // Presets: every published size has the published number of parameters, and nothing else may be said beside one.
 #include "train/experiment_fixture.h"
 
+#include <tenon/train/estimate/memory_estimate.h>
 #include <tenon/train/model.h>
 
 #include <gmock/gmock.h>

@@ -29,12 +29,20 @@ std::string shown(const OptionSpec& spec, const OptionValue& value) {
   return to_string(value);
 }
 
+/// The word of or_word(); empty where there is none.
+std::string_view word_for_zero(const OptionSpec& spec) {
+  return spec.type == OptionType::kInteger && !spec.choices.empty() ? std::string_view(spec.choices.front())
+                                                                    : std::string_view();
+}
+
 [[noreturn]] void refuse(const OptionSpec& spec, std::string_view got, std::string_view why) {
   std::string allowed;
-  if (!spec.choices.empty()) allowed = fmt::format(", one of {}", fmt::join(spec.choices, ", "));
+  const std::string_view word = word_for_zero(spec);
+  if (!spec.choices.empty() && word.empty()) allowed = fmt::format(", one of {}", fmt::join(spec.choices, ", "));
   if (spec.minimum && spec.maximum) {
     allowed = fmt::format(", from {} to {}", shown(spec, *spec.minimum), shown(spec, *spec.maximum));
   }
+  if (!word.empty()) allowed += fmt::format(", or \"{}\"", word);
   const std::string_view article = spec.type == OptionType::kInteger ? "an" : "a";
   throw ConfigError(fmt::format("option '{}' expects {} {}{}; got {}{}{}", spec.name, article, name_of(spec.type),
                                 allowed, got, why.empty() ? "" : ": ", why));
@@ -44,7 +52,7 @@ void check_range(const OptionSpec& spec, const OptionValue& value) {
   if (const auto* real = std::get_if<double>(&value); real != nullptr && std::isnan(*real)) refuse(spec, "nan", "");
   if (spec.minimum && value < *spec.minimum) refuse(spec, shown(spec, value), "too small");
   if (spec.maximum && value > *spec.maximum) refuse(spec, shown(spec, value), "too large");
-  if (!spec.choices.empty()) {
+  if (spec.type == OptionType::kText && !spec.choices.empty()) {
     const auto& word = std::get<std::string>(value);
     if (std::find(spec.choices.begin(), spec.choices.end(), word) == spec.choices.end()) {
       const std::string near = nearest_name(word, spec.choices);
@@ -138,6 +146,13 @@ OptionSpec OptionSpec::one_of(std::vector<std::string> words) && {
   return std::move(*this);
 }
 
+OptionSpec OptionSpec::or_word(std::string word) && {
+  TENON_ASSERT(type == OptionType::kInteger && minimum && std::get<std::int64_t>(*minimum) > 0,
+               "a word stands for 0, which the range leaves out");
+  choices = {std::move(word)};
+  return std::move(*this);
+}
+
 Options::Options(OptionSchema schema) : schema_(std::move(schema)) {
   for (const OptionSpec& spec : schema_) values_.emplace(spec.name, spec.default_value);
 }
@@ -156,6 +171,10 @@ const OptionSpec& Options::find(std::string_view name) const {
 
 void Options::set_text(std::string_view name, std::string_view text) {
   const OptionSpec& spec = find(name);
+  if (!text.empty() && text == word_for_zero(spec)) {
+    values_.find(name)->second = std::int64_t{0};
+    return;
+  }
   OptionValue value = parse_text(spec, text);
   check_range(spec, value);
   values_.find(name)->second = std::move(value);
@@ -164,6 +183,8 @@ void Options::set_text(std::string_view name, std::string_view text) {
 void Options::set(std::string_view name, OptionValue value) {
   const OptionSpec& spec = find(name);
   const auto* whole = std::get_if<std::int64_t>(&value);
+  const auto* word = std::get_if<std::string>(&value);
+  if (word != nullptr && !word->empty() && *word == word_for_zero(spec)) return set_text(name, *word);
   if (spec.type == OptionType::kSize) {
     if (const auto* text = std::get_if<std::string>(&value)) {
       value = parse_text(spec, std::string(*text));
@@ -212,7 +233,8 @@ std::vector<std::pair<std::string, std::string>> Options::entries(bool only_chan
   for (const OptionSpec& spec : schema_) {
     const OptionValue& held = values_.find(spec.name)->second;
     if (only_changed && held == spec.default_value) continue;
-    list.emplace_back(spec.name, to_string(held));
+    const bool is_word = held == OptionValue(std::int64_t{0}) && !word_for_zero(spec).empty();
+    list.emplace_back(spec.name, is_word ? std::string(word_for_zero(spec)) : to_string(held));
   }
   return list;
 }

@@ -33,7 +33,7 @@ struct TENON_EXPORT OptionSpec {
   OptionValue default_value;
   std::optional<OptionValue> minimum;
   std::optional<OptionValue> maximum;
-  std::vector<std::string> choices;  ///< for kText: the only words allowed; empty = any
+  std::vector<std::string> choices;  ///< for kText: the only words allowed; empty = any. For kInteger: see or_word()
   std::string help;                  ///< one line
 
   TENON_API static OptionSpec boolean(std::string name, bool default_value, std::string help);
@@ -44,6 +44,8 @@ struct TENON_EXPORT OptionSpec {
   /// Bounds, both inclusive.
   TENON_API OptionSpec range(OptionValue low, OptionValue high) &&;
   TENON_API OptionSpec one_of(std::vector<std::string> words) &&;
+  /// Of an integer from 1: a word that may stand in its place ("auto"), held as 0.
+  TENON_API OptionSpec or_word(std::string word) &&;
 };
 
 using OptionSchema = std::vector<OptionSpec>;

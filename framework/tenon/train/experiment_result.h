@@ -48,6 +48,7 @@ struct ExperimentResult {
   std::vector<double> losses;   ///< every step's, exact: equal runs have equal bits
   double test_accuracy = 0;     ///< of the last epoch
   std::int64_t parameters = 0;  ///< elements
+  std::int64_t examples = 0;    ///< in the training data
   std::int64_t steps = 0;
   std::int64_t planned_steps = 0;  ///< that the run would have had in all
   bool interrupted = false;        ///< the sink asked it to end before that

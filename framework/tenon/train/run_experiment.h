@@ -1,9 +1,7 @@
 // Training as an experiment: what a TOML file may say about model, data and training, and the run that it describes.
 #pragma once
 
-#include <tenon/core/error.h>
 #include <tenon/core/export.h>
-#include <tenon/memory/stats.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/config/section_spec.h>
 #include <tenon/train/experiment_result.h>
@@ -11,7 +9,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 namespace tenon {
@@ -34,23 +31,9 @@ TENON_API void check_experiment(const ExperimentConfig& config);
 /// resumed. The same seed gives the same losses to the last bit whatever the allocator. All device memory is
 /// given back before it returns. When the sink asks it to stop it ends after the step and says so in its result. Throws
 /// ConfigError (an unknown model, a setting that does not fit the data), Error (data files), OutOfMemory (when giving
-/// back what is cached and trying the step again did not help).
+/// back what is cached and trying the step again did not help), Error for train.batch_size = "auto", which
+/// with_largest_batch() (estimate/largest_batch.h) turns into a number.
 TENON_API ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress,
                                           const RunState& state = {});
-
-struct MemoryEstimate {
-  std::int64_t parameters = 0;  ///< elements
-  MemoryStats memory;           ///< peaks; without the workspace that kernels ask for
-};
-
-/// What a run of this experiment will need: two steps and a test batch, or all of serving, are run on a simulated
-/// device that has addresses and computes nothing, under the experiment's own allocator without its layers. No device
-/// may be open; none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
-TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config);
-
-/// How the run of that estimate ends under the ceilings of its own that the estimate leaves out: the layers `limit` and
-/// `budget`, and the capacity of a simulated device. Empty where it has none, or comes to its end. Throws what
-/// estimate_memory throws.
-TENON_API std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config);
 
 }  // namespace tenon

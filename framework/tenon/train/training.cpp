@@ -99,6 +99,7 @@ void Training::prepare() {
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, model_.module->parameters());
 
+  result_.examples = data_.train->size();
   batch_size_ = options_.integer("batch_size");
   epochs_ = static_cast<int>(options_.integer("epochs"));
   steps_per_epoch_ = data_.train->size() / batch_size_;  // what is left over comes up in another epoch's order

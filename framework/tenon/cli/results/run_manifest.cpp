@@ -127,6 +127,13 @@ std::string layer_file(const LayerConfig& layer) {
   return file.is_relative() ? file.string() : std::string();
 }
 
+void place_layer_files(ExperimentConfig& experiment, const std::filesystem::path& folder) {
+  for (LayerConfig& layer : experiment.allocator.layers) {
+    if (const std::string file = layer_file(layer); !file.empty())
+      layer.options.set("file", std::filesystem::absolute(folder / file).string());
+  }
+}
+
 std::string layer_file_elsewhere(const LayerConfig& layer) {
   const fs::path file = written_file(layer);
   return file.is_absolute() ? file.string() : std::string();

@@ -5,6 +5,7 @@
 #include <tenon/cli/results/run_options.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/config/config.h>
+#include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/result_files.h>
 
 #include <cstddef>
@@ -33,6 +34,8 @@ RunManifest manifest_of(const RunOptions& options, const Config& config);
 
 /// The file that a layer writes into the run's folder; empty where it writes none, or the user gave it another place.
 std::string layer_file(const LayerConfig& layer);
+/// Puts such files into the run's folder, unless the user gave them a place of their own.
+void place_layer_files(ExperimentConfig& experiment, const std::filesystem::path& folder);
 /// The file that it writes in that other place.
 std::string layer_file_elsewhere(const LayerConfig& layer);
 

@@ -13,6 +13,7 @@
 #include <tenon/memory/layers/budget.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>
+#include <tenon/train/estimate/memory_estimate.h>
 
 #include <poll.h>
 #include <sys/mman.h>

@@ -27,12 +27,14 @@
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
+#include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/run_experiment.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,14 +51,6 @@ DeviceState* opened(Device device) {
   const auto found =
       std::find_if(open.begin(), open.end(), [&](DeviceState* state) { return state->device() == device; });
   return found == open.end() ? nullptr : *found;
-}
-
-/// Files that layers write belong to the run's folder, unless the user gave them a place of their own.
-void place_layer_files(ExperimentConfig& experiment, const fs::path& folder) {
-  for (LayerConfig& layer : experiment.allocator.layers) {
-    if (const std::string file = layer_file(layer); !file.empty())
-      layer.options.set("file", fs::absolute(folder / file).string());
-  }
 }
 
 class OneRun {
@@ -265,9 +259,12 @@ class OneRun {
   /// False where the allocator is disqualified for what ended the run, which is told.
   bool train() {
     try {
+      const std::optional<BatchChoice> batch = with_largest_batch(experiment_, *watch_, state_);
+      recorded_.sections = experiment_.sections;
       install(recorded_);
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
+      if (batch) std::ranges::copy(batch->figures(), std::back_inserter(record_.result.figures));
       return true;
     } catch (const conformance::EndOfService&) {
       record_.result = watch_->finished();

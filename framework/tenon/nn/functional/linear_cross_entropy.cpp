@@ -1,6 +1,7 @@
 // Cross entropy of a linear map, chunk by chunk, forward and backward.
 #include <tenon/nn/functional/linear_cross_entropy.h>
 
+#include <tenon/autograd/autocast.h>
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/function.h>
 #include <tenon/autograd/grad_mode.h>
@@ -18,9 +19,11 @@ constexpr std::int64_t kSum = 2;  // as in at::Reduction
 struct ChunkedArguments {
   std::int64_t chunks, ignore_index;
   double label_smoothing;
+  bool widens;  ///< logits of 16 bits have their loss in float32, as under autocast
 
   Tensor loss(const Tensor& logits, const Tensor& target) const {
-    return tenon::cross_entropy_loss(logits, target, {}, kSum, ignore_index, label_smoothing);
+    return tenon::cross_entropy_loss(widens ? logits.to(Dtype::kFloat32) : logits, target, {}, kSum, ignore_index,
+                                     label_smoothing);
   }
   /// Calls visit(first, count) for each chunk of n samples.
   template <class Visit>
@@ -42,6 +45,7 @@ struct ChunkedLoss : autograd::Function<ChunkedLoss> {
     context->saved_data["chunks"] = arguments.chunks;
     context->saved_data["ignore_index"] = arguments.ignore_index;
     context->saved_data["label_smoothing"] = arguments.label_smoothing;
+    context->saved_data["widens"] = arguments.widens;
     Tensor sum;
     arguments.each(x.size(0), [&](std::int64_t first, std::int64_t count) {
       const Tensor logits = tenon::linear(x.narrow(0, first, count), weight, optional(bias));
@@ -58,7 +62,8 @@ struct ChunkedLoss : autograd::Function<ChunkedLoss> {
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &target = saved[3];
     const ChunkedArguments arguments{.chunks = context->saved_data["chunks"].toInt(),
                                      .ignore_index = context->saved_data["ignore_index"].toInt(),
-                                     .label_smoothing = context->saved_data["label_smoothing"].toDouble()};
+                                     .label_smoothing = context->saved_data["label_smoothing"].toDouble(),
+                                     .widens = context->saved_data["widens"].toBool()};
     Tensor dx, dweight, dbias;
     if (context->needs_input_grad(0)) dx = tenon::empty_like(x);
     arguments.each(x.size(0), [&](std::int64_t first, std::int64_t count) {
@@ -98,10 +103,17 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Ten
     throw Error("linear_cross_entropy: " + std::to_string(x.size(0)) + " samples and " +
                 std::to_string(classes.size(0)) + " targets");
   }
-  Tensor sum = ChunkedLoss::apply(x, weight, o.bias(), classes,
-                                        ChunkedArguments{.chunks = std::min(o.chunks(), x.size(0)),
-                                                         .ignore_index = o.ignore_index(),
-                                                         .label_smoothing = o.label_smoothing()});
+  // Autocast acts out here: it is not there any more when backward computes the logits again.
+  const DeviceType kind = x.device().type();
+  const bool mixes = autocast::is_autocast_enabled(kind);
+  const auto cast = [&](const Tensor& tensor) {
+    return mixes && tensor.defined() ? autocast::cached_cast(autocast::get_autocast_dtype(kind), tensor, kind) : tensor;
+  };
+  Tensor sum = ChunkedLoss::apply(cast(x), cast(weight), cast(o.bias()), classes,
+                                  ChunkedArguments{.chunks = std::min(o.chunks(), x.size(0)),
+                                                   .ignore_index = o.ignore_index(),
+                                                   .label_smoothing = o.label_smoothing(),
+                                                   .widens = mixes});
   if (!o.mean()) return sum;
   return sum / classes.ne(o.ignore_index()).sum().to(sum.scalar_type());
 }

@@ -3,7 +3,7 @@
 
 #include <tenon/core/export.h>
 #include <tenon/report/table.h>
-#include <tenon/train/run_experiment.h>
+#include <tenon/train/estimate/memory_estimate.h>
 
 #include <cstdint>
 #include <optional>

@@ -66,6 +66,19 @@ std::vector<Field> serving_fields(bool by_purpose) {
   };
 }
 
+/// Of runs whose batch is as large as memory allows: how many more examples than the first of them had.
+std::vector<Field> batch_fields(const RunSummary& first) {
+  const auto more = [&first](const RunSummary& run) -> TableCell {
+    const auto mine = figure(run, "auto_batch_size"), its = figure(first, "auto_batch_size");
+    return mine && its && &run != &first ? TableCell(static_cast<std::int64_t>(*mine - *its)) : TableCell();
+  };
+  return {{{"auto_batch_size", "batch size", true, 4},
+           [](const RunSummary& run) { return figure_count(run, "auto_batch_size"); }},
+          {{"auto_batch_more", "more examples", true, 3}, more},
+          {{"auto_batch_seconds", "search s", true, -1},
+           [](const RunSummary& run) { return real(figure(run, "auto_batch_seconds"), 1); }}};
+}
+
 /// `first` is the row that the expected time and loss are taken from.
 std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
   const bool by_purpose = view.by_purpose, serves = figure(first, "served_requests").has_value();
@@ -158,6 +171,11 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
     const std::vector<Field> served = serving_fields(view.by_purpose);
     constexpr int kAccuracyAndLoss = 3;  // behind which those of serving stand
     shown.insert(shown.begin() + kAccuracyAndLoss, served.begin(), served.end());
+  }
+  const auto has_batch = [](const RunSummary& run) { return figure(run, "auto_batch_size").has_value(); };
+  if (const auto with_batch = std::ranges::find_if(runs, has_batch); with_batch != runs.end()) {
+    const std::vector<Field> batch = batch_fields(*with_batch);
+    shown.insert(shown.begin() + 1, batch.begin(), batch.end());
   }
   std::vector<Column> columns;
   for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});

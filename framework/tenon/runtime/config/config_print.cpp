@@ -36,6 +36,7 @@ std::string toml_of(const Options& options, const SectionSpec& section, const Op
     case OptionType::kBoolean:
       return options.boolean(option.name) ? "true" : "false";
     case OptionType::kInteger:
+      if (options.integer(option.name) == 0 && !option.choices.empty()) return toml_quote(option.choices.front());
       return fmt::format("{}", options.integer(option.name));
     case OptionType::kReal:
       return real_text(options.real(option.name));

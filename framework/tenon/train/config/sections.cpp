@@ -105,7 +105,9 @@ SectionSpec train_section() {
       {OptionSpec::integer("epochs", 1, "passes over the data").range(std::int64_t{1}, std::int64_t{1'000'000}),
        OptionSpec::integer("max_steps", 0, "stop after so many steps, within the epochs; 0 = no limit")
            .range(std::int64_t{0}, kMany),
-       OptionSpec::integer("batch_size", 128, "examples a step").range(std::int64_t{1}, std::int64_t{1 << 24}),
+       OptionSpec::integer("batch_size", 128, "examples a step; auto: the most for which there is memory")
+           .range(std::int64_t{1}, std::int64_t{1 << 24})
+           .or_word("auto"),
        OptionSpec::integer("test_batch_size", 1000, "examples at once when testing")
            .range(std::int64_t{1}, std::int64_t{1 << 24}),
        OptionSpec::integer("micro_batches", 1, "a batch is computed in so many parts whose gradients add up")

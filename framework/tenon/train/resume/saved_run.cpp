@@ -22,6 +22,14 @@ void check_same(const std::filesystem::path& path, const char* what, std::int64_
                           path.string(), what, then, now));
 }
 
+InputArchive header_of(const std::filesystem::path& path) {
+  nn::TensorFile file;
+  file.metadata = nn::safetensors_metadata(path);
+  InputArchive archive;
+  archive.load_from(std::move(file));
+  return archive;
+}
+
 }  // namespace
 
 void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
@@ -93,12 +101,8 @@ RunPosition load_run(const std::filesystem::path& path, nn::Module& module, opti
   return position;
 }
 
-std::int64_t saved_steps(const std::filesystem::path& path) {
-  nn::TensorFile file;
-  file.metadata = nn::safetensors_metadata(path);
-  InputArchive archive;
-  archive.load_from(std::move(file));
-  return archive.read_integer("steps");
-}
+std::int64_t saved_steps(const std::filesystem::path& path) { return header_of(path).read_integer("steps"); }
+
+std::int64_t saved_batch_size(const std::filesystem::path& path) { return header_of(path).read_integer("batch_size"); }
 
 }  // namespace tenon::train

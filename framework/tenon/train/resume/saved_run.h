@@ -37,5 +37,7 @@ RunPosition load_run(const std::filesystem::path& path, nn::Module& module, opti
 
 /// The steps of the run in that file, from its header alone. Throws Error.
 TENON_API std::int64_t saved_steps(const std::filesystem::path& path);
+/// So the examples of each of its steps.
+std::int64_t saved_batch_size(const std::filesystem::path& path);
 
 }  // namespace tenon::train

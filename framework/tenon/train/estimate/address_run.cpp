@@ -1,0 +1,83 @@
+// The stand-in of an experiment's device.
+#include <tenon/train/estimate/address_run.h>
+
+#include <tenon/autograd/autocast.h>
+#include <tenon/memory/stack/for_trial.h>
+#include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/plugins/plugins.h>
+#include <tenon/train/serve/serving.h>
+#include <tenon/train/training.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tenon::train {
+namespace {
+
+/// Under autocast a stand-in does what the real device would do, while it lives.
+class ListsOfOperators {
+ public:
+  ListsOfOperators(DeviceType stand_in, DeviceType real)
+      : stand_in_(stand_in), before_(autocast::has_accelerator_lists(stand_in)) {
+    autocast::set_accelerator_lists(stand_in, autocast::has_accelerator_lists(real));
+  }
+  ~ListsOfOperators() { autocast::set_accelerator_lists(stand_in_, before_); }
+  ListsOfOperators(const ListsOfOperators&) = delete;
+  ListsOfOperators& operator=(const ListsOfOperators&) = delete;
+
+ private:
+  DeviceType stand_in_;
+  bool before_;
+};
+
+/// All devices are closed when it goes, whatever happened.
+struct Closing {
+  Closing() = default;
+  ~Closing() { shutdown(); }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+};
+
+}  // namespace
+
+ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity) {
+  ExperimentConfig stand_in = config;
+  stand_in.allocator = for_trial(config.allocator);
+  const std::string kind(kAddressKind);
+  Options options(find_backend(kind).options());
+  options.set("mode", std::string("address-only"));
+  options.set(kCapacityOption, capacity);
+  stand_in.device = Device(kind + ":0");
+  stand_in.backend_options.insert_or_assign(kind, std::move(options));
+  return stand_in;
+}
+
+ExperimentConfig under_ceilings(const ExperimentConfig& config, std::size_t capacity) {
+  ExperimentConfig stand_in = on_addresses(config, capacity);
+  std::erase_if(stand_in.allocator.layers,
+                [](const LayerConfig& layer) { return layer.name != "limit" && layer.name != "budget"; });
+  return stand_in;
+}
+
+std::size_t configured_capacity(const ExperimentConfig& config) {
+  const std::string kind(config.device.type().name());
+  const auto given = config.backend_options.find(kind);
+  const Options options = given != config.backend_options.end() ? given->second : Options(find_backend(kind).options());
+  const bool has_it = std::ranges::find(options.schema(), kCapacityOption, &OptionSpec::name) != options.schema().end();
+  return has_it ? options.size(kCapacityOption) : 0;
+}
+
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real) {
+  const Closing closing;
+  // A run before left its allocator on the real device, which must not write its files again.
+  if (real.type() != stand_in.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
+  install(stand_in);
+  const ListsOfOperators lists(stand_in.device.type(), real.type());
+  Silent silent;
+  if (serves(stand_in)) return run_serving(stand_in, silent);
+  // The second step is like all later ones: the optimiser has its state.
+  return Training(stand_in, silent, {.steps = 2, .test_batches = 1}).run();
+}
+
+}  // namespace tenon::train

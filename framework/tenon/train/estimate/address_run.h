@@ -1,0 +1,37 @@
+// Short runs on a simulated device that has addresses and computes nothing.
+#pragma once
+
+#include <tenon/core/device.h>
+#include <tenon/runtime/config/experiment.h>
+#include <tenon/train/experiment_result.h>
+#include <tenon/train/progress.h>
+
+#include <cstddef>
+#include <string_view>
+
+namespace tenon::train {
+
+/// The kind of device that has addresses without memory, on any machine.
+inline constexpr std::string_view kAddressKind = "simulated";
+
+/// Says nothing to anybody.
+class Silent final : public ProgressSink {
+ public:
+  void progress(const Progress&) override {}
+  void note(std::string_view) override {}
+};
+
+/// The experiment on addresses alone; `capacity` 0: as many as it needs.
+ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity);
+
+/// So, without the layers that are no ceilings: with `limit` and `budget`.
+ExperimentConfig under_ceilings(const ExperimentConfig& config, std::size_t capacity);
+
+/// What [device.KIND] says of the device's memory; 0: nothing, or that it has no end.
+std::size_t configured_capacity(const ExperimentConfig& config);
+
+/// Two steps and a test batch, or all of serving; `real` is the device of the experiment itself. No device may be open;
+/// none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real);
+
+}  // namespace tenon::train

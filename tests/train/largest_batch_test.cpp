@@ -1,0 +1,212 @@
+// train.batch_size = "auto": it finds what trying every batch finds, in few runs, and says what it cannot do.
+#include "train/experiment_fixture.h"
+
+#include <tenon/core/units.h>
+#include <tenon/train/estimate/batch_search.h>
+#include <tenon/train/estimate/largest_batch.h>
+#include <tenon/train/estimate/memory_estimate.h>
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+/// Of `most` examples each takes `each` bytes beside `fixed`, rounded up to `page`, of `ceiling`.
+struct Memory {
+  std::int64_t fixed, each, page, ceiling, most;
+
+  std::int64_t bytes(std::int64_t n) const { return fixed + n * each; }
+  bool fits(std::int64_t n) const { return (bytes(n) + page - 1) / page * page <= ceiling; }
+  std::int64_t largest() const {
+    std::int64_t n = 1;
+    while (n < most && fits(n + 1)) ++n;
+    return n;
+  }
+};
+
+TEST(BatchSearch, FindsTheLastThatFitsInFewTrials) {
+  std::mt19937 random(47);
+  const auto upto = [&](std::int64_t n) { return static_cast<std::int64_t>(random()) % n; };
+  for (int round = 0; round < 500; ++round) {
+    Memory memory{
+        .fixed = upto(1 << 20), .each = 1 + upto(1 << 12), .page = 1 + upto(1 << 14), .ceiling = 0, .most = 0};
+    memory.ceiling = memory.fixed + memory.each + memory.page + upto(1 << 23);
+    memory.most = 1 + upto(5000);
+    for (const bool is_known : {false, true}) {
+      int trials = 0;
+      const train::BatchProbe probe = [&](std::int64_t n, std::int64_t& ceiling) -> std::optional<std::int64_t> {
+        ++trials;
+        EXPECT_LE(n, memory.most);
+        if (memory.fits(n)) return memory.bytes(n);
+        ceiling = memory.ceiling;
+        return std::nullopt;
+      };
+      const std::int64_t found =
+          train::largest_fitting({1, memory.bytes(1)}, memory.most, is_known ? memory.ceiling : 0, probe);
+      EXPECT_EQ(found, memory.largest()) << "round " << round;
+      EXPECT_LE(trials, 18 + memory.page / memory.each) << "round " << round << " of 5000 at most";
+    }
+  }
+}
+
+// What an allocator takes may shrink by an example: 930 of them fit, 850 to 929 do not.
+TEST(BatchSearch, FindsALargerOneBehindSomeThatDoNotFit) {
+  int trials = 0;
+  const train::BatchProbe probe = [&](std::int64_t n, std::int64_t& ceiling) -> std::optional<std::int64_t> {
+    ++trials;
+    ceiling = 950'000;
+    if (n > 930 || (n >= 850 && n < 930)) return std::nullopt;
+    return 1000 * n;
+  };
+  EXPECT_EQ(train::largest_fitting({1, 1000}, 5000, 950'000, probe), 930);
+  EXPECT_LE(trials, 75);
+}
+
+TEST(BatchSearch, GoesDownToTheFirstAndSaysThatNoneFits) {
+  for (const std::int64_t last : {0, 1, 2, 63, 97, 99}) {
+    int trials = 0;
+    EXPECT_EQ(train::largest_below(1, 100,
+                                   [&](std::int64_t n) {
+                                     ++trials;
+                                     EXPECT_LT(n, 100);
+                                     EXPECT_GE(n, 1);
+                                     return n <= last;
+                                   }),
+              last);
+    EXPECT_LE(trials, 12);
+  }
+}
+
+class LargestBatch : public Experiment {
+ protected:
+  ExperimentConfig config(Words more) {
+    Words words{"data.path=\"" + folder.string() + "\"",
+                "train.batch_size=\"auto\"",
+                "train.threads=1",
+                "train.test_batch_size=10",
+                "data.test_limit=10",
+                "device.name=\"simulated:0\""};
+    words.insert(words.end(), more.begin(), more.end());
+    ConfigRequest request;
+    request.overrides = std::move(words);
+    request.use_environment = false;
+    request.sections = training_sections();
+    return Config::load(request).experiment();
+  }
+  BatchChoice choose(const Words& more) {
+    ExperimentConfig changed = config(more);
+    shutdown();
+    const std::optional<BatchChoice> choice = with_largest_batch(changed, sink, state);
+    if (!choice) throw Error("no choice");
+    EXPECT_EQ(changed.section("train").integer("batch_size"), choice->batch_size);
+    return *choice;
+  }
+  std::string mistake(const Words& more) {
+    try {
+      ExperimentConfig changed = config(more);
+      check_experiment(changed);
+      with_largest_batch(changed, sink, state);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(LargestBatch, IsWhatTryingEveryOneFinds) {
+  for (const char* model : {"mlp", "lenet"}) {
+    for (const char* allocator : {"direct", "caching", "expandable"}) {
+      const Words words{"model.name=\"" + std::string(model) + "\"",
+                        "allocator.name=\"" + std::string(allocator) + "\"", "device.simulated.mode=\"address-only\"",
+                        "device.simulated.capacity=\"12MiB\""};
+      const BatchChoice choice = choose(words);
+      std::int64_t largest = 0;
+      for (std::int64_t n = 1; n <= 640; ++n) {
+        Words with_number = words;
+        with_number.push_back("train.batch_size=" + std::to_string(n));
+        if (!estimate_shortage(config(with_number))) largest = n;
+      }
+      EXPECT_EQ(choice.batch_size, largest) << model << " under " << allocator;
+      EXPECT_EQ(choice.confirmations, 0) << "addresses are all that there is";
+      EXPECT_LE(choice.probes, 64) << "a tenth of what trying every one takes";
+    }
+  }
+}
+
+TEST_F(LargestBatch, IsConfirmedOnADeviceThatComputesAndThenTrains) {
+  ExperimentConfig changed = config({"model.name=\"lenet\"", "device.simulated.capacity=\"16MiB\"", "train.epochs=2"});
+  const std::optional<BatchChoice> choice = with_largest_batch(changed, sink);
+  ASSERT_TRUE(choice);
+  EXPECT_GE(choice->confirmations, 1);
+  EXPECT_LE(choice->batch_size, choice->predicted);
+  ASSERT_EQ(sink.notes.size(), 1u);
+  EXPECT_THAT(sink.notes[0], HasSubstr("batch size " + std::to_string(choice->batch_size)));
+  install(changed);
+  const ExperimentResult result = run_experiment(changed, sink);
+  EXPECT_EQ(result.steps, 2 * (640 / choice->batch_size));
+  EXPECT_LE(result.memory.reserved_bytes.peak, static_cast<std::int64_t>(16 * MiB));
+}
+
+TEST_F(LargestBatch, IsTheWholeDataSetWhereMemoryIsPlenty) {
+  const BatchChoice choice = choose({"model.name=\"mlp\"", "device.simulated.capacity=\"1GiB\"", "data.limit=100"});
+  EXPECT_EQ(choice.batch_size, 100);
+  EXPECT_TRUE(choice.has_all_examples);
+}
+
+TEST_F(LargestBatch, FillsACeilingOfTheAllocatorOnTheHost) {
+  const BatchChoice choice = choose({"model.name=\"lenet\"", "device.name=\"cpu:0\"", "allocator.layers=[\"limit\"]",
+                                     "allocator.limit.bytes=\"16MiB\""});
+  EXPECT_GT(choice.batch_size, 10);
+  EXPECT_LT(choice.batch_size, 640);
+}
+
+TEST_F(LargestBatch, HasAnExampleForEachPart) {
+  const BatchChoice choice =
+      choose({"model.name=\"lenet\"", "device.simulated.capacity=\"12MiB\"", "train.micro_batches=4"});
+  EXPECT_GE(choice.batch_size, 4);
+}
+
+TEST_F(LargestBatch, SaysWhyThereIsNone) {
+  EXPECT_THAT(mistake({"device.name=\"cpu:0\""}),
+              AllOf(HasSubstr("train.batch_size"), HasSubstr("has no end"), HasSubstr("device.cpu.capacity"),
+                    HasSubstr("allocator.limit.bytes")));
+  EXPECT_THAT(mistake({"device.simulated.capacity=0"}), HasSubstr("that of simulated:0 has no end"));
+  EXPECT_THAT(mistake({"model.name=\"lenet\"", "device.simulated.capacity=\"2MiB\""}),
+              AllOf(HasSubstr("simulated:0 needs"), HasSubstr("2.00 MiB")));
+  EXPECT_THAT(mistake({"train.batch_size=0"}), HasSubstr("from 1 to 16777216, or \"auto\"; got 0"));
+  EXPECT_THAT(mistake({"train.batch_size=\"all\""}), HasSubstr("or \"auto\""));
+}
+
+TEST_F(LargestBatch, IsThatOfTheRunThatGoesOn) {
+  const std::string file = (folder / "state").string();
+  const Words small{"device.simulated.capacity=\"12MiB\"", "model.name=\"lenet\"", "train.epochs=2",
+                    "train.max_steps=3"};
+  Words first = small;
+  first.push_back("train.save=\"" + file + "\"");
+  ExperimentConfig config1 = config(first);
+  const BatchChoice before = *with_largest_batch(config1, sink);
+  install(config1);
+  run_experiment(config1, sink);
+  shutdown();
+  const BatchChoice after = choose({"device.simulated.capacity=\"24MiB\"", "model.name=\"lenet\"", "train.epochs=2",
+                                    "train.resume=\"" + file + "\""});
+  EXPECT_EQ(after.batch_size, before.batch_size);
+  EXPECT_EQ(after.probes + after.confirmations, 0);
+}
+
+TEST_F(LargestBatch, HasToBeFoundBeforeTraining) {
+  const ExperimentConfig unresolved = config({"device.simulated.capacity=\"1GiB\""});
+  install(unresolved);
+  EXPECT_THROW(run_experiment(unresolved, sink), Error);
+  shutdown();
+  EXPECT_GT(estimate_memory(unresolved).memory.requested_bytes.peak, 0) << "an estimate finds it by itself";
+}
+
+}  // namespace
+}  // namespace tenon::test
