@@ -18,7 +18,8 @@ class CheckpointedBlocks {
  public:
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
-  explicit CheckpointedBlocks(std::int64_t first = 0) : first_(std::make_shared<std::int64_t>(first)) {}
+  CheckpointedBlocks() : CheckpointedBlocks(0) {}
+  explicit CheckpointedBlocks(std::int64_t first) : first_(std::make_shared<std::int64_t>(first)) {}
   void choose(std::int64_t first) { *first_ = first; }
   /// Whether the block that runs as number `block`, from 0, is one of them.
   bool at(std::int64_t block) const { return block < *first_; }

@@ -34,7 +34,7 @@ struct ModelRequest {
   const Options& options;  ///< the section [model]
   DataShape data;
   bool inplace_activations = false;
-  CheckpointedBlocks checkpoint;
+  CheckpointedBlocks checkpoint{};
 };
 
 /// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).
