@@ -103,6 +103,17 @@ TEST_F(Models, CheckpointingChangesNothingToTheLastBit) {
   }
 }
 
+TEST_F(Models, TheFirstBlockMayRunAgainAlone) {
+  const auto requests = [](const ExperimentResult& result) { return result.memory.allocations.allocated; };
+  for (const std::string& model : kAll) {
+    const ExperimentResult plain = run_small(model, {});
+    const ExperimentResult first = run_small(model, {"train.checkpoint=true", "train.checkpoint_blocks=1"});
+    EXPECT_TRUE(same_results(plain, first)) << model;
+    EXPECT_GT(requests(first), requests(plain)) << model;
+    EXPECT_LT(requests(first), requests(run_small(model, {"train.checkpoint=true"}))) << model;
+  }
+}
+
 TEST_F(Models, InPlaceActivationsAndZeroedGradientsChangeNothing) {
   for (const std::string& model : kAll) {
     const ExperimentResult plain = run_small(model, {"model.activation=\"relu\""});

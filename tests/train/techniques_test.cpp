@@ -103,6 +103,55 @@ TEST_F(Techniques, TheoryOfAChunkedLossIsNearWhatItTakes) {
               0.03);
 }
 
+TEST_F(Techniques, SomeBlocksThatRunAgainChangeNoLossAndLeaveWhatTheorySays) {
+  const ExperimentResult none = gpt({});
+  std::int64_t former = peak(none, Purpose::kActivation);
+  for (const char* blocks : {"1", "2"}) {
+    const ExperimentResult some = gpt({"train.checkpoint=true", std::string("train.checkpoint_blocks=") + blocks});
+    EXPECT_TRUE(same_bits(none.losses, some.losses)) << blocks;
+    EXPECT_LT(peak(some, Purpose::kActivation), former) << blocks;
+    former = peak(some, Purpose::kActivation);
+    EXPECT_NEAR(static_cast<double>(former) / figure(some, "expected_activation_bytes"), 1, 0.03) << blocks;
+  }
+}
+
+TEST_F(Techniques, EveryModelRunsItsFirstBlocksAgainWithoutChangingALoss) {
+  for (const char* model : {"gpt", "llama", "moe", "lstm-lm", "bert"}) {
+    const std::string name = std::string("model.name=\"") + model + "\"";
+    const Words plain = {name, "model.heads=4", "model.kv_heads=4"};
+    Words some = plain;
+    some.insert(some.end(), {"train.checkpoint=true", "train.checkpoint_blocks=1"});
+    const ExperimentResult kept = gpt(plain), again = gpt(some);
+    EXPECT_TRUE(same_bits(kept.losses, again.losses)) << model;
+    EXPECT_LT(again.memory.requested_bytes.peak, kept.memory.requested_bytes.peak) << model;
+  }
+}
+
+TEST_F(Techniques, ABudgetChoosesTheFewestBlocksThatKeepToIt) {
+  const ExperimentResult none = gpt({});
+  const ExperimentResult chosen = gpt({"train.checkpoint=true", "train.checkpoint_budget=0.8"});
+  EXPECT_TRUE(same_bits(none.losses, chosen.losses));
+  const auto share = [&](const ExperimentResult& result) {
+    return static_cast<double>(peak(result, Purpose::kActivation)) /
+           static_cast<double>(peak(none, Purpose::kActivation));
+  };
+  const int blocks = static_cast<int>(figure(chosen, "checkpointed_blocks"));
+  ASSERT_GT(blocks, 0);
+  EXPECT_LE(share(chosen), 0.8);
+  const Words fewer = {"train.checkpoint=true", "train.checkpoint_blocks=" + std::to_string(blocks - 1)};
+  EXPECT_GT(blocks == 1 ? 1 : share(gpt(fewer)), 0.8);
+}
+
+TEST_F(Techniques, ABudgetThatCannotBeKeptIsRefusedWithTheReason) {
+  const std::string on = "train.checkpoint=true", budget = "train.checkpoint_budget=0.5";
+  EXPECT_THAT(mistake({budget}), AllOf(HasSubstr("train.checkpoint_budget"), HasSubstr("train.checkpoint is off")));
+  EXPECT_THAT(mistake({"train.checkpoint_blocks=1"}), HasSubstr("train.checkpoint is off"));
+  EXPECT_THAT(mistake({on, budget, "train.checkpoint_blocks=1"}), HasSubstr("leave one out"));
+  EXPECT_THAT(mistake({on, budget, "train.precision=\"bfloat16-mixed\""}), HasSubstr("under mixed precision"));
+  EXPECT_THAT(mistake({on, budget, "model.name=\"lstm-lm\""}), HasSubstr("no closed form"));
+  EXPECT_THAT(mistake({on, "train.checkpoint_budget=0.01"}), HasSubstr("where all 3 blocks run again"));
+}
+
 TEST_F(Techniques, AChunkedLossIsOfLanguageModels) {
   EXPECT_THAT(mistake({"model.name=\"mlp\"", "data.name=\"fashion-mnist\"", "data.path=\"" + folder.string() + "\"",
                        "train.chunked_loss=2"}),
@@ -112,6 +161,8 @@ TEST_F(Techniques, AChunkedLossIsOfLanguageModels) {
 TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
   expect_resumes({"train.optimizer_in_backward=true"});
   expect_resumes({"train.chunked_loss=4"});
+  expect_resumes({"train.checkpoint=true", "train.checkpoint_blocks=2", "model.dropout=0.1"});
+  expect_resumes({"train.checkpoint=true", "train.checkpoint_budget=0.8"});
   expect_resumes({"train.chunked_loss=4", "train.optimizer_in_backward=true", "train.checkpoint=true"});
 }
 

@@ -6,6 +6,7 @@
 namespace tenon::test {
 namespace {
 
+using train::fewest_checkpointed;
 using train::Theory;
 using train::theory_of;
 using train::TheoryRequest;
@@ -43,13 +44,31 @@ TEST(Theory, WhatPassesInTheLastBlockOrAtTheLossCounts) {
 
 TEST(Theory, ACheckpointKeepsInputsAndOneBlock) {
   TheoryRequest r = request();
-  r.checkpoint = true;
+  r.checkpointed = 10;
   EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 8 + 100 - 8)) << "while the last block runs again";
   EXPECT_EQ(theory_of(r).relative_time, 4. / 3);
   r.form.passing = 5;
   EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 8 + 100 - 8 + 5)) << "in that second run";
   r.form.head = 200;
   EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 8 + 200)) << "at the loss";
+}
+
+TEST(Theory, OfSomeCheckpointedBlocksTheOthersAreKeptUntilTheLoss) {
+  TheoryRequest r = request();
+  r.checkpointed = 4;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 4 * 8 + 6 * 100 + 30)) << "at the loss";
+  EXPECT_EQ(theory_of(r).relative_time, 1 + 4. / 10 / 3);
+  r.checkpointed = 9;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 9 * 8 + 100 + 30)) << "the last block is there at the loss";
+}
+
+TEST(Theory, ABudgetTakesTheFewestBlocks) {
+  // Of 1080 numbers each checkpointed block leaves out 92.
+  EXPECT_EQ(fewest_checkpointed(request(), 1), 0);
+  EXPECT_EQ(fewest_checkpointed(request(), 0.999), 1);
+  EXPECT_EQ(fewest_checkpointed(request(), (1080 - 3 * 92) / 1080.), 3);
+  EXPECT_EQ(fewest_checkpointed(request(), (1080 - 3 * 92 - 1) / 1080.), 4);
+  EXPECT_EQ(fewest_checkpointed(request(), 0.05), -1) << "less than all of them leave";
 }
 
 TEST(Theory, MicroBatchesDivideTheActivationsAndHoldGradients) {

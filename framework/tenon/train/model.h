@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
 #include <tenon/nn/module.h>
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/serve/kv_cache.h>
 #include <tenon/train/theory.h>
 
@@ -33,7 +34,7 @@ struct ModelRequest {
   const Options& options;  ///< the section [model]
   DataShape data;
   bool inplace_activations = false;
-  bool checkpoint = false;
+  CheckpointedBlocks checkpoint{};
 };
 
 /// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).

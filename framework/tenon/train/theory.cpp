@@ -32,7 +32,6 @@ class Step {
         n_(static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches)),
         parameters_(static_cast<double>(request.parameters)),
         is_held_(request.gradients_stay || request.micro_batches > 1),
-        kept_(request.checkpoint ? form_.block_input : form_.block),
         head_(form_.head - (request.loss_chunks > 0 ? gradients_.head_passing / 2 : 0)) {}
 
   Peaks peaks() {
@@ -46,7 +45,11 @@ class Step {
 
  private:
   double chunks() const { return static_cast<double>(request_.loss_chunks); }
-  double kept_by(double blocks) const { return form_.embedding + blocks * kept_; }
+  bool runs_again(double block) const { return block <= static_cast<double>(request_.checkpointed); }
+  double kept_by(double blocks) const {
+    const double again = std::min(blocks, static_cast<double>(request_.checkpointed));
+    return form_.embedding + again * form_.block_input + (blocks - again) * form_.block;
+  }
   /// Gradients of parameters, where `there` of them have come in this backward pass.
   double of_parameters(double there) const {
     if (request_.optimizer_in_backward) return 0;
@@ -58,7 +61,7 @@ class Step {
   void forward() {
     const auto blocks = static_cast<double>(form_.blocks);
     const double before = is_held_ ? parameters_ : 0;
-    if (!request_.checkpoint) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before);
+    if (!runs_again(blocks)) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before);
     if (request_.loss_chunks > 0) {
       peaks_.moment(n_ * (kept_by(blocks) + head_ + gradients_.head_passing / chunks()), before);
       return;
@@ -84,8 +87,8 @@ class Step {
     const double behind = static_cast<double>(form_.blocks) - block;
     const double there =
         of_parameters(gradients_.head_parameters + behind * gradients_.block_parameters) + (adds_up ? waiting() : 0);
-    const double again = kept_by(block) + form_.block - kept_;
-    if (request_.checkpoint) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input);
+    const double again = kept_by(block) + (runs_again(block) ? form_.block - form_.block_input : 0);
+    if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input);
     const double most = std::max(n_ * gradients_.passing, n_ * gradients_.beside_largest + gradients_.largest);
     peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first));
     peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late));
@@ -101,7 +104,6 @@ class Step {
   const GradientForm& gradients_;
   double n_, parameters_;
   bool is_held_;
-  double kept_;  ///< of one block
   double head_;  ///< kept between the last block and the loss
   Peaks peaks_;
 };
@@ -115,10 +117,21 @@ Theory theory_of(const TheoryRequest& request) {
       element * static_cast<double>(request.parameters) + static_cast<double>(request.state_bytes + request.data_bytes);
   const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
   const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
+  const double blocks_again = request.form.blocks > 0
+                                  ? static_cast<double>(request.checkpointed) / static_cast<double>(request.form.blocks)
+                                  : 0;
   return {.activation_bytes = element * peaks.activations(),
           .gradient_bytes = element * peaks.gradients(),
           .total_bytes = always + element * peaks.both(),
-          .relative_time = (request.checkpoint ? 4.0 / 3.0 : 1.0) + head_again};
+          .relative_time = 1 + blocks_again / 3 + head_again};
+}
+
+std::int64_t fewest_checkpointed(TheoryRequest request, double budget) {
+  request.checkpointed = 0;
+  const double most = budget * theory_of(request).activation_bytes;
+  for (; request.checkpointed <= request.form.blocks; ++request.checkpointed)
+    if (theory_of(request).activation_bytes <= most) return request.checkpointed;
+  return -1;
 }
 
 }  // namespace tenon::train

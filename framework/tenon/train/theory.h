@@ -40,7 +40,7 @@ struct TheoryRequest {
   std::int64_t element_bytes = 4;
   std::int64_t batch_size = 1;
   std::int64_t micro_batches = 1;
-  bool checkpoint = false;
+  std::int64_t checkpointed = 0;       ///< the first so many blocks run again in backward
   std::int64_t loss_chunks = 0;        ///< of the output layer and the loss; 0: as a whole
   bool gradients_stay = false;         ///< zero_grad = "zero": they are there during the forward pass too
   bool optimizer_in_backward = false;  ///< a parameter's gradient goes as soon as it is there
@@ -56,10 +56,14 @@ struct Theory {
 
 /// A step is a row of moments, each with its activations and its gradients: the last block's forward pass, the loss,
 /// the backward of the head, of each block and of the embedding, the update. Plain, every block's activations are there
-/// at the loss, and as they go gradients of parameters come. Checkpointed, there are every block's input and, in its
-/// backward, what one block computes again (Chen et al., 2016). Micro-batches divide the batch. A loss in
-/// chunks has logits and their logarithms of one chunk, and in backward a gradient of each besides. A backward pass
-/// costs two forward passes, a second forward pass one more of three.
+/// at the loss, and as they go gradients of parameters come. Of a checkpointed block there are its input and, in its
+/// backward, what it computes again (Chen et al., 2016); of the others what they keep until their backward.
+/// Micro-batches divide the batch. A loss in chunks has logits and their logarithms of one chunk, and in backward a
+/// gradient of each besides. A backward pass costs two forward passes, a second forward pass one more of three.
 Theory theory_of(const TheoryRequest& request);
+
+/// The fewest checkpointed blocks with which the peak of activations is at most the share `budget` of what it is with
+/// none; -1 where even all of them leave more.
+std::int64_t fewest_checkpointed(TheoryRequest request, double budget);
 
 }  // namespace tenon::train

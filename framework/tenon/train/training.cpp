@@ -40,7 +40,8 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       limits_(limits),
       state_(std::move(state)),
       device_(device_state(config.device)),
-      computes_(device_.driver().properties().computes) {}
+      computes_(device_.driver().properties().computes),
+      checkpoint_(techniques_.checkpointed_blocks) {}
 
 ExperimentResult Training::run() {
   start_ = Clock::now();
@@ -95,7 +96,7 @@ void Training::prepare() {
   model_ = make_model_on_device(config_, {.options = config_.section("model"),
                                           .data = data_.shape,
                                           .inplace_activations = options_.boolean("inplace_activations"),
-                                          .checkpoint = options_.boolean("checkpoint")});
+                                          .checkpoint = checkpoint_});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, model_.module->parameters());
 
@@ -116,6 +117,7 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
+  if (techniques_.checkpoint_budget > 0) choose_checkpoints();
   note_theory();
 }
 
@@ -201,26 +203,51 @@ void Training::keep_state() {
   }
 }
 
-/// Of models that have a closed form: what should come out.
-void Training::note_theory() {
-  // Under autocast some of what is kept has 16 bits: no closed form is known.
-  const Precision precision = precision_named(options_.text("precision"));
-  if (model_.activations.blocks == 0 || precision.autocast) return;
+TheoryRequest Training::theory_request() const {
   const auto current = [&](Purpose purpose) {
     return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
   };
-  const Theory theory = theory_of({.form = model_.activations,
-                                   .gradients = model_.gradients,
-                                   .parameters = result_.parameters,
-                                   .state_bytes = state_bytes(options_, model_.module->parameters()),
-                                   .data_bytes = current(Purpose::kData),
-                                   .element_bytes = static_cast<std::int64_t>(size_of(precision.parameters)),
-                                   .batch_size = batch_size_,
-                                   .micro_batches = techniques_.micro_batches,
-                                   .checkpoint = options_.boolean("checkpoint"),
-                                   .loss_chunks = techniques_.chunked_loss,
-                                   .gradients_stay = techniques_.gradients_stay,
-                                   .optimizer_in_backward = techniques_.optimizer_in_backward});
+  return {.form = model_.activations,
+          .gradients = model_.gradients,
+          .parameters = result_.parameters,
+          .state_bytes = state_bytes(options_, model_.module->parameters()),
+          .data_bytes = current(Purpose::kData),
+          .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
+          .batch_size = batch_size_,
+          .micro_batches = techniques_.micro_batches,
+          .checkpointed = checkpoint_.count(model_.activations.blocks),
+          .loss_chunks = techniques_.chunked_loss,
+          .gradients_stay = techniques_.gradients_stay,
+          .optimizer_in_backward = techniques_.optimizer_in_backward};
+}
+
+void Training::choose_checkpoints() {
+  const auto refuse = [&](const std::string& why) { throw config_.error("train.checkpoint_budget", why); };
+  const std::int64_t blocks = model_.activations.blocks;
+  if (blocks == 0)
+    refuse(
+        fmt::format("no closed form is known of what the blocks of '{}' keep: train.checkpoint_blocks says how many "
+                    "run again",
+                    config_.section("model").text("name")));
+  TheoryRequest request = theory_request();
+  const std::int64_t chosen = fewest_checkpointed(request, techniques_.checkpoint_budget);
+  if (chosen < 0) {
+    const double least = theory_of(request).activation_bytes;
+    request.checkpointed = 0;
+    refuse(fmt::format("{:.2f} of the activations is less than what is left where all {} blocks run again, {:.2f}",
+                       techniques_.checkpoint_budget, blocks, least / theory_of(request).activation_bytes));
+  }
+  checkpoint_.choose(chosen);
+  progress_.note(fmt::format("train.checkpoint_budget={:.2f}: the first {} of {} blocks run again in backward",
+                             techniques_.checkpoint_budget, chosen, blocks));
+  result_.figures.emplace_back("checkpointed_blocks", static_cast<double>(chosen));
+}
+
+/// Of models that have a closed form: what should come out.
+void Training::note_theory() {
+  // Under autocast some of what is kept has 16 bits: no closed form is known.
+  if (model_.activations.blocks == 0 || precision_named(options_.text("precision")).autocast) return;
+  const Theory theory = theory_of(theory_request());
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);

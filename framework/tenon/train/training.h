@@ -55,6 +55,9 @@ class Training {
   ExperimentResult so_far() const;
   void save() const;
   void keep_state();
+  TheoryRequest theory_request() const;
+  /// `train.checkpoint_budget`: how many blocks run again.
+  void choose_checkpoints();
   void note_theory();
   /// `train.quantize`. Estimates and devices without values leave it out.
   void compare_with_integers();
@@ -77,6 +80,7 @@ class Training {
   std::optional<DefaultDtype> dtype_;
   std::optional<MixedPrecision> precision_;
   TrainingData data_;
+  CheckpointedBlocks checkpoint_;
   Model model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;

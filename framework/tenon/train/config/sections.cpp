@@ -137,6 +137,11 @@ SectionSpec train_section() {
            .range(std::int64_t{0}, std::int64_t{4096}),
        OptionSpec::boolean("checkpoint", false,
                            "recompute the activations of a block in backward instead of keeping them"),
+       OptionSpec::integer("checkpoint_blocks", 0, "with checkpoint, only the first so many blocks; 0 = all")
+           .range(std::int64_t{0}, std::int64_t{1} << 20),
+       OptionSpec::real("checkpoint_budget", 0.0,
+                        "with checkpoint, as few blocks as leave this share of the peak of activations; 0 = no budget")
+           .range(0.0, 1.0),
        OptionSpec::boolean("inplace_activations", false, "activations overwrite their inputs"),
        OptionSpec::text("zero_grad", "none", "after a step gradients are given back (none) or filled with zeros (zero)")
            .one_of({"none", "zero"}),

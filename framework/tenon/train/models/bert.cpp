@@ -97,9 +97,10 @@ struct BertImpl : nn::Module {
     Tensor x = symbols(tokens) + (positions.narrow(0, 0, tokens.size(1)) + sentences.narrow(0, 0, 1));
     x = norm1(x);
     if (options.dropout > 0) x = F::dropout(x, F::DropoutFuncOptions().p(options.dropout).training(is_training()));
+    std::int64_t number = 0;
     for (const auto& block : blocks) {
       x = run_part(
-          options.checkpoint, [block](const Tensor& t) { return block->forward(t); }, x);
+          options.checkpoint.at(number++), [block](const Tensor& t) { return block->forward(t); }, x);
     }
     return {.hidden = norm2(tenon::gelu(transform(x))), .weight = symbols->weight, .bias = bias};
   }

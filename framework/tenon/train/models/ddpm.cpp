@@ -227,8 +227,9 @@ struct DdpmImpl : nn::Module {
   }
 
   Tensor predicted(const Tensor& noisy, const Tensor& time) {
+    std::int64_t number = 0;
     const auto run = [&](const std::shared_ptr<StageImpl>& stage, const Tensor& x) {
-      if (!checkpoint) return stage->forward(x, time);
+      if (!checkpoint.at(number++)) return stage->forward(x, time);
       return tenon::checkpoint(
           [stage](const autograd::variable_list& in) -> autograd::variable_list {
             return {stage->forward(in[0], in[1])};
@@ -260,7 +261,7 @@ struct DdpmImpl : nn::Module {
   /// The mean square of what the network missed.
   Tensor loss(const Tensor& output) { return tenon::mse_loss(output, std::exchange(noise, Tensor())); }
 
-  bool checkpoint;
+  CheckpointedBlocks checkpoint;
   std::int64_t channels;
   std::vector<std::int64_t> widths;  ///< channels of each level
   nn::Linear time1{nullptr}, time2{nullptr};

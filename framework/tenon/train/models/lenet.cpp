@@ -33,14 +33,15 @@ struct LenetImpl : nn::Module {
 
   Tensor forward(const Tensor& pictures) {
     Tensor x = pictures;
+    std::int64_t number = 0;
     for (const auto& stage : stages) {
       x = run_part(
-          checkpoint, [stage](const Tensor& t) { return stage->forward(t); }, x);
+          checkpoint.at(number++), [stage](const Tensor& t) { return stage->forward(t); }, x);
     }
     return head(x);
   }
 
-  bool checkpoint;
+  CheckpointedBlocks checkpoint;
   std::vector<std::shared_ptr<nn::SequentialImpl>> stages;
   nn::Linear head{nullptr};
 };

@@ -56,9 +56,10 @@ struct LlamaImpl : nn::Module {
 
   HeadInput before_head(const Tensor& tokens) {
     Tensor x = symbols(tokens);
+    std::int64_t number = 0;
     for (const auto& block : blocks) {
       x = run_part(
-          checkpoint, [block, this](const Tensor& t) { return block->forward(t, *rotary); }, x);
+          checkpoint.at(number++), [block, this](const Tensor& t) { return block->forward(t, *rotary); }, x);
     }
     return {.hidden = last_norm(x), .weight = output_weight(), .bias = {}};
   }
@@ -72,7 +73,7 @@ struct LlamaImpl : nn::Module {
 
   const Tensor& output_weight() const { return head.is_empty() ? symbols->weight : head->weight; }
 
-  bool checkpoint;
+  CheckpointedBlocks checkpoint;
   nn::Embedding symbols{nullptr};
   std::shared_ptr<RotaryImpl> rotary;
   std::vector<std::shared_ptr<LlamaBlockImpl>> blocks;

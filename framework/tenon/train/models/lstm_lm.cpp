@@ -36,9 +36,11 @@ struct LstmLmImpl : nn::Module {
 
   HeadInput before_head(const Tensor& tokens) {
     Tensor x = drop(symbols(tokens), inplace);
+    std::int64_t number = 0;
     for (const auto& layer : layers) {
       x = run_part(
-          checkpoint, [this, layer](const Tensor& t) { return drop(std::get<0>(layer->forward(t)), false); }, x);
+          checkpoint.at(number++),
+          [this, layer](const Tensor& t) { return drop(std::get<0>(layer->forward(t)), false); }, x);
     }
     if (head.is_empty()) return {.hidden = x, .weight = symbols->weight, .bias = bias};
     return {.hidden = x, .weight = head->weight, .bias = head->bias};
@@ -50,7 +52,8 @@ struct LstmLmImpl : nn::Module {
   }
 
   double dropout;
-  bool inplace, checkpoint;
+  bool inplace;
+  CheckpointedBlocks checkpoint;
   nn::Embedding symbols{nullptr};
   std::vector<std::shared_ptr<nn::LSTMImpl>> layers;
   nn::Linear head{nullptr};

@@ -27,14 +27,15 @@ struct MlpImpl : nn::Module {
 
   Tensor forward(const Tensor& pictures) {
     Tensor x = pictures.flatten(1);
+    std::int64_t number = 0;
     for (const auto& layer : layers) {
       x = run_part(
-          checkpoint, [layer](const Tensor& t) { return layer->forward(t); }, x);
+          checkpoint.at(number++), [layer](const Tensor& t) { return layer->forward(t); }, x);
     }
     return head(x);
   }
 
-  bool checkpoint;
+  CheckpointedBlocks checkpoint;
   std::vector<std::shared_ptr<nn::SequentialImpl>> layers;
   nn::Linear head{nullptr};
 };

@@ -128,11 +128,12 @@ struct MoeImpl : nn::Module {
   Tensor forward(const Tensor& tokens) {
     Tensor x = symbols(tokens);
     imbalance = Tensor();
+    std::int64_t number = 0;
     for (const auto& block : blocks) {
       const CheckpointFunction part = [block, this](const autograd::variable_list& inputs) {
         return block->forward(inputs[0], *rotary);
       };
-      const autograd::variable_list outputs = checkpoint ? tenon::checkpoint(part, {x}) : part({x});
+      const autograd::variable_list outputs = checkpoint.at(number++) ? tenon::checkpoint(part, {x}) : part({x});
       x = outputs[0];
       imbalance = imbalance.defined() ? imbalance + outputs[1] : outputs[1];
     }
@@ -148,7 +149,7 @@ struct MoeImpl : nn::Module {
     return entropy + uneven * (balance / static_cast<double>(blocks.size()));
   }
 
-  bool checkpoint;
+  CheckpointedBlocks checkpoint;
   double balance;
   nn::Embedding symbols{nullptr};
   std::shared_ptr<RotaryImpl> rotary;

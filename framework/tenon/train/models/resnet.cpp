@@ -63,9 +63,7 @@ struct ResNetImpl : nn::Module {
   /// `counts` blocks in each stage; the first has `stem_width` channels, each further one twice as many.
   ResNetImpl(const ModelRequest& request, const std::vector<int>& counts, bool basic, std::int64_t stem_width,
              bool large_stem)
-      : checkpoint_blocks(request.checkpoint),
-        large_stem(large_stem),
-        relu(F::ReLUFuncOptions(request.inplace_activations)) {
+      : checkpoint(request.checkpoint), large_stem(large_stem), relu(F::ReLUFuncOptions(request.inplace_activations)) {
     const std::int64_t kernel = large_stem ? 7 : 3, step = large_stem ? 2 : 1;
     stem = register_module("stem", conv(request.data.channels, stem_width, kernel, step));
     norm = register_module("norm", nn::BatchNorm2d(stem_width));
@@ -85,14 +83,16 @@ struct ResNetImpl : nn::Module {
   Tensor forward(const Tensor& x) {
     Tensor y = F::relu(norm(stem(x)), relu);
     if (large_stem) y = tenon::max_pool2d(y, 3, 2, 1);
+    std::int64_t number = 0;
     for (const auto& block : blocks) {
       y = run_part(
-          checkpoint_blocks, [block](const Tensor& t) { return block->forward(t); }, y);
+          checkpoint.at(number++), [block](const Tensor& t) { return block->forward(t); }, y);
     }
     return head(y.mean({2, 3}));
   }
 
-  bool checkpoint_blocks, large_stem;
+  CheckpointedBlocks checkpoint;
+  bool large_stem;
   F::ReLUFuncOptions relu;
   nn::Conv2d stem{nullptr};
   nn::BatchNorm2d norm{nullptr};

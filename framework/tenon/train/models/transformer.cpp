@@ -189,9 +189,10 @@ TransformerImpl::TransformerImpl(const TransformerOptions& options) : options_(o
 }
 
 Tensor TransformerImpl::forward(Tensor x) {
+  std::int64_t number = 0;
   for (const auto& block : blocks_) {
     x = run_part(
-        options_.checkpoint, [block](const Tensor& t) { return block->forward(t); }, x);
+        options_.checkpoint.at(number++), [block](const Tensor& t) { return block->forward(t); }, x);
   }
   return norm_(x);
 }

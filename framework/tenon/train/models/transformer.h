@@ -20,7 +20,7 @@ struct TransformerOptions {
   bool causal = false;  ///< a position sees itself and what is before it
   bool relu = false;    ///< instead of GELU
   bool inplace = false;
-  bool checkpoint = false;
+  CheckpointedBlocks checkpoint{};
 };
 /// From [model] and [train]. Throws Error where the heads do not divide the width.
 TransformerOptions transformer_options(const ModelRequest& request, bool causal);

@@ -73,9 +73,10 @@ struct UnetImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& pictures) {
+    std::int64_t number = 0;
     const auto run = [&](const std::shared_ptr<LevelImpl>& level, const Tensor& x) {
       return run_part(
-          checkpoint, [level](const Tensor& t) { return level->forward(t); }, x);
+          checkpoint.at(number++), [level](const Tensor& t) { return level->forward(t); }, x);
     };
     std::vector<Tensor> features;
     Tensor x = pictures;
@@ -93,7 +94,7 @@ struct UnetImpl : nn::Module {
     return head(x);
   }
 
-  bool checkpoint;
+  CheckpointedBlocks checkpoint;
   std::vector<std::shared_ptr<LevelImpl>> down, up;
   std::vector<std::shared_ptr<nn::ConvTranspose2dImpl>> widen;
   nn::Conv2d head{nullptr};

@@ -1,7 +1,9 @@
 // Which techniques an experiment uses, and which exclude each other.
 #include <tenon/train/step/techniques.h>
 
+#include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
 
@@ -24,6 +26,29 @@ void check_optimizer_in_backward(const ExperimentConfig& config) {
     refuse("train.zero_grad = \"zero\" keeps gradients that are given back in backward here: leave it at \"none\"");
 }
 
+void check_checkpoint(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  const auto refuse = [&](const char* key, const char* why) { throw config.error(key, why); };
+  const bool has_blocks = train.integer("checkpoint_blocks") > 0, has_budget = train.real("checkpoint_budget") > 0;
+  if (has_blocks && !train.boolean("checkpoint"))
+    refuse("train.checkpoint_blocks", "train.checkpoint is off: set it to true for blocks to run again");
+  if (!has_budget) return;
+  if (!train.boolean("checkpoint"))
+    refuse("train.checkpoint_budget", "train.checkpoint is off: set it to true for blocks to run again");
+  if (has_blocks)
+    refuse("train.checkpoint_budget", "train.checkpoint_blocks says already how many blocks run again: leave one out");
+  if (precision_named(train.text("precision")).autocast)
+    refuse("train.checkpoint_budget",
+           "blocks are chosen by a closed form of what they keep, and none is known under mixed precision: "
+           "train.checkpoint_blocks says how many");
+}
+
+std::int64_t checkpointed_blocks(const Options& train) {
+  if (!train.boolean("checkpoint")) return 0;
+  const std::int64_t blocks = train.integer("checkpoint_blocks");
+  return blocks > 0 ? blocks : CheckpointedBlocks::kAll;
+}
+
 }  // namespace
 
 Techniques techniques_of(const ExperimentConfig& config) {
@@ -31,7 +56,10 @@ Techniques techniques_of(const ExperimentConfig& config) {
   Techniques techniques{.micro_batches = train.integer("micro_batches"),
                         .gradients_stay = train.text("zero_grad") == "zero",
                         .optimizer_in_backward = train.boolean("optimizer_in_backward"),
-                        .chunked_loss = train.integer("chunked_loss")};
+                        .chunked_loss = train.integer("chunked_loss"),
+                        .checkpointed_blocks = checkpointed_blocks(train),
+                        .checkpoint_budget = train.real("checkpoint_budget")};
+  check_checkpoint(config);
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {

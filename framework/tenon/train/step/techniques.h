@@ -13,6 +13,8 @@ struct Techniques {
   bool gradients_stay = false;  ///< zero_grad = "zero"
   bool optimizer_in_backward = false;
   std::int64_t chunked_loss = 0;
+  std::int64_t checkpointed_blocks = 0;  ///< CheckpointedBlocks::kAll: all of them
+  double checkpoint_budget = 0;          ///< 0: none
 };
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
