@@ -202,9 +202,9 @@ void Training::keep_state() {
 
 /// Of models that have a closed form: what should come out.
 void Training::note_theory() {
-  // Under autocast some of what is kept has 16 bits: no closed form is known.
+  // Under autocast some of what is kept has 16 bits, offloaded it is elsewhere: no closed form is known.
   const Precision precision = precision_named(options_.text("precision"));
-  if (model_.activations.blocks == 0 || precision.autocast) return;
+  if (model_.activations.blocks == 0 || precision.autocast || techniques_.offload_activations) return;
   const auto current = [&](Purpose purpose) {
     return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
   };

@@ -24,6 +24,15 @@ void check_optimizer_in_backward(const ExperimentConfig& config) {
     refuse("train.zero_grad = \"zero\" keeps gradients that are given back in backward here: leave it at \"none\"");
 }
 
+void check_offload(const ExperimentConfig& config) {
+  if (config.device.is_cpu())
+    throw config.error("train.offload", "the memory of the device cpu is host memory: there is nowhere else to go");
+  if (config.section("train").boolean("checkpoint"))
+    throw config.error("train.offload",
+                       "with train.checkpoint a block keeps its input alone, for its second forward pass and on the "
+                       "device: nothing that is saved for backward waits");
+}
+
 }  // namespace
 
 Techniques techniques_of(const ExperimentConfig& config) {
@@ -31,8 +40,10 @@ Techniques techniques_of(const ExperimentConfig& config) {
   Techniques techniques{.micro_batches = train.integer("micro_batches"),
                         .gradients_stay = train.text("zero_grad") == "zero",
                         .optimizer_in_backward = train.boolean("optimizer_in_backward"),
-                        .chunked_loss = train.integer("chunked_loss")};
+                        .chunked_loss = train.integer("chunked_loss"),
+                        .offload_activations = train.text("offload") == "activations"};
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
+  if (techniques.offload_activations) check_offload(config);
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

@@ -13,6 +13,7 @@ struct Techniques {
   bool gradients_stay = false;  ///< zero_grad = "zero"
   bool optimizer_in_backward = false;
   std::int64_t chunked_loss = 0;
+  bool offload_activations = false;
 };
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
