@@ -80,6 +80,7 @@ TEST_F(Techniques, OptimizerInBackwardIsRefusedWhereGradientsMustBeThereTogether
               AllOf(HasSubstr("train.optimizer_in_backward"), HasSubstr("have to add up before the update")));
   EXPECT_THAT(mistake({on, "train.clip_grad_norm=1.0"}), HasSubstr("the norm of all gradients"));
   EXPECT_THAT(mistake({on, "train.zero_grad=\"zero\""}), HasSubstr("leave it at \"none\""));
+  EXPECT_THAT(mistake({on, "train.precision=\"float16-mixed\""}), HasSubstr("the loss is scaled"));
 }
 
 TEST_F(Techniques, AChunkedLossIsTheLossAndKeepsNoLogits) {
@@ -164,6 +165,26 @@ TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
   expect_resumes({"train.checkpoint=true", "train.checkpoint_blocks=2", "model.dropout=0.1"});
   expect_resumes({"train.checkpoint=true", "train.checkpoint_budget=0.8"});
   expect_resumes({"train.chunked_loss=4", "train.optimizer_in_backward=true", "train.checkpoint=true"});
+}
+
+TEST_F(Techniques, OffloadedActivationsChangeNoLossAndLeaveTheDevice) {
+  const Words device = {"device.name=\"simulated:0\"", "model.layers=6"};
+  const auto with = [&](Words more) {
+    more.insert(more.end(), device.begin(), device.end());
+    return gpt(more);
+  };
+  const ExperimentResult plain = with({}), away = with({"train.offload=\"activations\""});
+  EXPECT_TRUE(same_bits(plain.losses, away.losses));
+  EXPECT_LT(peak(away, Purpose::kActivation), peak(plain, Purpose::kActivation) / 2);
+  EXPECT_EQ(peak(away, Purpose::kParameter), peak(plain, Purpose::kParameter));
+  expect_resumes({"train.offload=\"activations\"", "device.name=\"simulated:0\""});
+}
+
+TEST_F(Techniques, ActivationsAreNotOffloadedWhereThatLeavesNothing) {
+  const std::string on = "train.offload=\"activations\"";
+  EXPECT_THAT(mistake({on}), AllOf(HasSubstr("train.offload"), HasSubstr("cpu is host memory")));
+  EXPECT_THAT(mistake({on, "device.name=\"simulated:0\"", "train.checkpoint=true"}),
+              HasSubstr("a block keeps its input alone"));
 }
 
 TEST_F(Techniques, AStepThatFailsAfterAnUpdateInBackwardIsNotTakenAgain) {

@@ -9,6 +9,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/post_accumulate.h>
+#include <tenon/autograd/save_on_cpu.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 

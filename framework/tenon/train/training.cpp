@@ -245,8 +245,9 @@ void Training::choose_checkpoints() {
 
 /// Of models that have a closed form: what should come out.
 void Training::note_theory() {
-  // Under autocast some of what is kept has 16 bits: no closed form is known.
-  if (model_.activations.blocks == 0 || precision_named(options_.text("precision")).autocast) return;
+  // Under autocast some of what is kept has 16 bits, offloaded it is elsewhere: no closed form is known.
+  const bool is_mixed = precision_named(options_.text("precision")).autocast.has_value();
+  if (model_.activations.blocks == 0 || is_mixed || techniques_.offload_activations) return;
   const Theory theory = theory_of(theory_request());
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);

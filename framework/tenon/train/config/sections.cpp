@@ -151,6 +151,10 @@ SectionSpec train_section() {
            .range(std::int64_t{0}, std::int64_t{1 << 20}),
        OptionSpec::boolean("optimizer_in_backward", false,
                            "backward updates each parameter when its gradient is there, which then goes at once"),
+       OptionSpec::text("offload", "none",
+                        "what waits in host memory until backward needs it: nothing, or the activations that are saved "
+                        "for backward")
+           .one_of({"none", "activations"}),
        OptionSpec::boolean("eval_no_grad", true, "testing records no history"),
        OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, kMany),

@@ -49,6 +49,15 @@ std::int64_t checkpointed_blocks(const Options& train) {
   return blocks > 0 ? blocks : CheckpointedBlocks::kAll;
 }
 
+void check_offload(const ExperimentConfig& config) {
+  if (config.device.is_cpu())
+    throw config.error("train.offload", "the memory of the device cpu is host memory: there is nowhere else to go");
+  if (config.section("train").boolean("checkpoint"))
+    throw config.error("train.offload",
+                       "with train.checkpoint a block keeps its input alone, for its second forward pass and on the "
+                       "device: nothing that is saved for backward waits");
+}
+
 }  // namespace
 
 Techniques techniques_of(const ExperimentConfig& config) {
@@ -58,9 +67,11 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .optimizer_in_backward = train.boolean("optimizer_in_backward"),
                         .chunked_loss = train.integer("chunked_loss"),
                         .checkpointed_blocks = checkpointed_blocks(train),
-                        .checkpoint_budget = train.real("checkpoint_budget")};
+                        .checkpoint_budget = train.real("checkpoint_budget"),
+                        .offload_activations = train.text("offload") == "activations"};
   check_checkpoint(config);
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
+  if (techniques.offload_activations) check_offload(config);
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

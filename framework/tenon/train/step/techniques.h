@@ -15,6 +15,7 @@ struct Techniques {
   std::int64_t chunked_loss = 0;
   std::int64_t checkpointed_blocks = 0;  ///< CheckpointedBlocks::kAll: all of them
   double checkpoint_budget = 0;          ///< 0: none
+  bool offload_activations = false;
 };
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.

@@ -1,12 +1,14 @@
 // One step: micro-batches whose gradients add up, and the update.
 #include <tenon/train/step/training_step.h>
 
+#include <tenon/autograd/save_on_cpu.h>
 #include <tenon/nn/clip_grad.h>
 #include <tenon/nn/functional/linear_cross_entropy.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/support/values.h>
 
 #include <limits>
+#include <optional>
 
 namespace tenon::train {
 
@@ -42,6 +44,8 @@ double TrainingStep::run(std::int64_t first) {
     Tensor value;
     {
       const auto pass = parts_.precision.forward_pass();
+      std::optional<autograd::SaveOnCpuGuard> offload;
+      if (parts_.techniques.offload_activations) offload.emplace();
       value = loss_of_batch(batch);
     }
     if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
