@@ -6,6 +6,9 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
+#include <tenon/train/step/training_step.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +20,7 @@ namespace {
 namespace q = nn::quantization;
 
 struct Tested {
-  double accuracy = 0, seconds = 0;
+  double loss = 0, accuracy = 0, seconds = 0;
   std::int64_t peak_bytes = 0;
 };
 
@@ -26,20 +29,23 @@ Tested tested(const QuantizedInference& r) {
   data.begin(0, /*shuffle=*/false);
   const std::int64_t size = data.size();
   r.model.forward(data.get(0, std::min(r.test_batch_size, size)).input);  // what is made once is not timed
-  r.device.allocator().reset_peak_stats();
   double right = 0, answers = 0;
   Tested result;
   for (std::int64_t first = 0; first < size; first += r.test_batch_size) {
     const Batch batch = data.get(first, std::min(r.test_batch_size, size - first));
+    r.device.allocator().reset_peak_stats();
     const auto start = std::chrono::steady_clock::now();
     const Tensor logits = r.model.forward(batch.input);
     result.seconds += seconds_since(start);
+    const MemoryStats stats = r.device.allocator().stats();
+    result.peak_bytes =
+        std::max(result.peak_bytes, stats.requested_bytes.peak -
+                                        stats.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current);
+    result.loss += loss_of(r.model, logits, batch.target).item<double>() *
+                   static_cast<double>(std::min(r.test_batch_size, size - first)) / static_cast<double>(size);
     if (r.model.has_answers) right += right_answers(logits, batch.target).item<double>();
     answers += static_cast<double>(batch.answers);
   }
-  const MemoryStats stats = r.device.allocator().stats();
-  result.peak_bytes =
-      stats.requested_bytes.peak - stats.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current;
   result.accuracy = r.model.has_answers ? right / answers : std::numeric_limits<double>::quiet_NaN();
   return result;
 }
@@ -55,6 +61,7 @@ void make_integers(const QuantizedInference& r) {
   data.begin(0, /*shuffle=*/true);
   for (std::int64_t i = 0; i < r.batches && (i + 1) * r.batch_size <= data.size(); ++i)
     r.model.forward(data.get(i * r.batch_size, r.batch_size).input);
+  q::release_unobserved(module);
   q::convert(module);
 }
 
@@ -64,6 +71,13 @@ std::vector<std::string> quantizations() {
   return {"none", "static", "dynamic", "weight_only_int8", "weight_only_int4"};
 }
 
+void check_quantizable(const nn::Module& module, std::string_view scheme) {
+  const bool linear_alone = scheme != "static";
+  if (scheme == "none" || q::quantizable_layers(module, linear_alone) > 0) return;
+  throw Error(fmt::format("'{}' makes integers of {}, and the model has no such layer", scheme,
+                          linear_alone ? "linear layers" : "linear layers and convolutions"));
+}
+
 std::vector<std::pair<std::string, double>> compare_quantized(const QuantizedInference& request) {
   NoGradGuard no_grad;
   request.model.module->eval();
@@ -71,6 +85,7 @@ std::vector<std::pair<std::string, double>> compare_quantized(const QuantizedInf
   std::vector<std::pair<std::string, double>> figures;
   const auto note = [&](const std::string& kind) {
     const Tested found = tested(request);
+    figures.emplace_back(kind + "_test_loss", found.loss);
     figures.emplace_back(kind + "_test_accuracy", found.accuracy);
     figures.emplace_back(kind + "_parameter_bytes", static_cast<double>(q::bytes_of(*request.model.module)));
     figures.emplace_back(kind + "_inference_peak_bytes", static_cast<double>(found.peak_bytes));

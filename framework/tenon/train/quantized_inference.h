@@ -16,6 +16,9 @@ namespace tenon::train {
 /// "none", "static", "dynamic", "weight_only_int8", "weight_only_int4".
 std::vector<std::string> quantizations();
 
+/// Throws Error, with the reason, where the scheme has no layer to make integers of: asked before the training.
+void check_quantizable(const nn::Module& module, std::string_view scheme);
+
 struct QuantizedInference {
   Model& model;  ///< becomes integers
   TrainingData& data;
@@ -25,8 +28,9 @@ struct QuantizedInference {
   std::int64_t batch_size = 0;
   std::int64_t test_batch_size = 0;
 };
-/// Figures of both: float_ and quantized_ test_accuracy, parameter_bytes, inference_peak_bytes (all but the data set),
-/// inference_seconds; and quantized_layers. Throws Error for a model without a layer that the scheme is for.
+/// Figures of both: float_ and quantized_ test_loss, test_accuracy (nan without answers), parameter_bytes,
+/// inference_peak_bytes (all but the data set), inference_seconds; and quantized_layers. Throws Error for a model
+/// without a layer that the scheme is for.
 std::vector<std::pair<std::string, double>> compare_quantized(const QuantizedInference& request);
 
 }  // namespace tenon::train

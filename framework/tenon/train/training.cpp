@@ -144,6 +144,11 @@ void Training::check_sizes() const {
   }
   if (options_.text("quantize") != "none" && options_.text("precision") != "float32")
     throw config_.error("train.quantize", "integers are made of float32: set train.precision to float32");
+  try {
+    check_quantizable(*model_.module, options_.text("quantize"));
+  } catch (const Error& error) {
+    throw config_.error("train.quantize", error.what());
+  }
   if (options_.integer("micro_batches") > batch_size_) {
     throw config_.error("train.micro_batches",
                         fmt::format("{} parts of a batch of {}", options_.integer("micro_batches"), batch_size_));

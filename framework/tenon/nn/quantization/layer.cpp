@@ -120,7 +120,10 @@ const Layer* LayerView::existing_layer() const { return dynamic_cast<const Layer
 Tensor Layer::forward(Module& self, const Tensor& input) {
   const LayerView view(self);
   if (scheme == Scheme::kFloat || scheme == Scheme::kObserved) {
-    if (observer) observer->observe(input);
+    if (observer) {
+      observer->observe(input);
+      has_seen = true;
+    }
     const Tensor y = view.compute(input);
     return relu ? y.relu() : y;
   }

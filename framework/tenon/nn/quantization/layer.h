@@ -38,6 +38,7 @@ class Layer final : public ForwardOverride {
 
   Scheme scheme = Scheme::kFloat;
   bool relu = false;
+  bool has_seen = false;  ///< whether the observer has been given an input
   std::unique_ptr<Observer> observer;
   ObserverMaker weight_observer;
 };

@@ -50,15 +50,23 @@ bool suits(const LayerView& view) {
   return conv != nullptr && !conv->options.padding().is_same() && conv->options.padding_mode().is<enumtype::kZeros>();
 }
 
+/// The layers that could be quantized.
+std::vector<Place> candidates(const Module& model, bool linear_alone) {
+  const std::set<const Module*> left_out = read_by_others(model);
+  std::vector<Place> layers = places_of(model);
+  std::erase_if(layers, [&](const Place& place) {
+    const LayerView view(*place.module);
+    return !view || !suits(view) || (linear_alone && !view.is_linear()) || left_out.contains(place.module);
+  });
+  return layers;
+}
+
 /// The layers that are to be quantized. Throws Error where the model is in no state for it.
 std::vector<Place> chosen(const char* what, const Module& model, const LayerChoice& choice, bool linear_alone) {
   if (model.is_training()) throw Error(fmt::format("{}: the model is in training mode; call eval() first", what));
-  const std::set<const Module*> left_out = read_by_others(model);
   std::vector<Place> layers;
-  for (const Place& place : places_of(model)) {
-    const LayerView view(*place.module);
-    if (!view || !suits(view) || (linear_alone && !view.is_linear()) || left_out.contains(place.module)) continue;
-    const Layer* layer = view.existing_layer();
+  for (const Place& place : candidates(model, linear_alone)) {
+    const Layer* layer = LayerView(*place.module).existing_layer();
     if (layer && layer->scheme != Scheme::kFloat)
       throw Error(fmt::format("{}: the layer '{}' is prepared or quantized already", what, place.path));
     if (!choice || choice(place.path, *place.module)) layers.push_back(place);
@@ -141,6 +149,20 @@ void prepare(Module& model, const QConfig& config, const LayerChoice& choice) {
   }
 }
 
+std::int64_t release_unobserved(Module& model) {
+  std::int64_t released = 0;
+  for (const Place& place : places_of(model)) {
+    const LayerView view(*place.module);
+    if (!view || !view.existing_layer()) continue;
+    Layer& layer = view.layer();
+    if (layer.scheme != Scheme::kObserved || layer.has_seen) continue;
+    layer.scheme = Scheme::kFloat;
+    layer.observer.reset();
+    ++released;
+  }
+  return released;
+}
+
 void convert(Module& model) {
   NoGradGuard no_grad;
   PurposeGuard purpose(Purpose::kParameter);
@@ -216,6 +238,10 @@ std::size_t bytes_of(const Module& model) {
     }
   }
   return bytes;
+}
+
+std::int64_t quantizable_layers(const Module& model, bool linear_alone) {
+  return static_cast<std::int64_t>(candidates(model, linear_alone).size());
 }
 
 std::int64_t quantized_layers(const Module& model) {

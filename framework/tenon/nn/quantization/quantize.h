@@ -25,6 +25,10 @@ using LayerChoice = std::function<bool(const std::string& path, const Module& la
 /// padding is not of zeros. Throws Error for a model in training mode, and one that is prepared or quantized.
 TENON_API void prepare(Module& model, const QConfig& config = get_default_qconfig(), const LayerChoice& choice = {});
 
+/// Prepared layers that have seen no example (experts that no symbol was sent to) compute with floats again. Returns
+/// how many these are; convert() leaves them as they are.
+TENON_API std::int64_t release_unobserved(Module& model);
+
 /// Makes integers of the weights of all prepared layers, and lets these compute with integers at the observed scales.
 /// The parameter `weight` is int8 then; beside it are the buffers weight_scale, input_scale and input_zero_point.
 /// Throws Error where a layer has seen no example.
@@ -46,6 +50,8 @@ TENON_API void load(Module& model, const std::string& path);
 
 /// Bytes of all parameters and buffers.
 TENON_API std::size_t bytes_of(const Module& model);
+/// How many layers could compute with integers: Linear and Conv2d as prepare() takes them, or Linear alone.
+TENON_API std::int64_t quantizable_layers(const Module& model, bool linear_alone);
 /// How many layers compute with integers.
 TENON_API std::int64_t quantized_layers(const Module& model);
 

@@ -29,10 +29,7 @@ struct GptImpl : nn::Module {
     }
   }
 
-  Tensor forward(const Tensor& tokens) {
-    const HeadInput input = before_head(tokens);
-    return tenon::linear(input.hidden, input.weight);
-  }
+  Tensor forward(const Tensor& tokens) { return logits(before_head(tokens).hidden); }
 
   HeadInput before_head(const Tensor& tokens) {
     const std::int64_t length = tokens.size(1);
@@ -46,7 +43,12 @@ struct GptImpl : nn::Module {
 
   Tensor serve(const PackedSymbols& packed) {
     const Tensor x = symbols(packed.symbols) + positions.index_select(0, packed.positions);
-    return tenon::linear(body->forward_packed(x, packed).index_select(0, packed.last), output_weight());
+    return logits(body->forward_packed(x, packed).index_select(0, packed.last));
+  }
+
+  /// By the layer where there is one, since it may be quantized.
+  Tensor logits(const Tensor& hidden) {
+    return head.is_empty() ? tenon::linear(hidden, symbols->weight) : head(hidden);
   }
 
   const Tensor& output_weight() const { return head.is_empty() ? symbols->weight : head->weight; }

@@ -49,10 +49,7 @@ struct LlamaImpl : nn::Module {
     if (!size.tied) head = register_module("head", projection(size.width, size.vocabulary));
   }
 
-  Tensor forward(const Tensor& tokens) {
-    const HeadInput input = before_head(tokens);
-    return tenon::linear(input.hidden, input.weight);
-  }
+  Tensor forward(const Tensor& tokens) { return logits(before_head(tokens).hidden); }
 
   HeadInput before_head(const Tensor& tokens) {
     Tensor x = symbols(tokens);
@@ -68,7 +65,12 @@ struct LlamaImpl : nn::Module {
     Tensor x = symbols(packed.symbols);
     for (std::size_t i = 0; i < blocks.size(); ++i)
       x = blocks[i]->forward_packed(x, *rotary, packed, static_cast<std::int64_t>(i));
-    return tenon::linear(last_norm(x.index_select(0, packed.last)), output_weight());
+    return logits(last_norm(x.index_select(0, packed.last)));
+  }
+
+  /// By the layer where there is one, since it may be quantized.
+  Tensor logits(const Tensor& hidden) {
+    return head.is_empty() ? tenon::linear(hidden, symbols->weight) : head(hidden);
   }
 
   const Tensor& output_weight() const { return head.is_empty() ? symbols->weight : head->weight; }

@@ -31,7 +31,8 @@ struct LstmLmImpl : nn::Module {
 
   Tensor forward(const Tensor& tokens) {
     const HeadInput input = before_head(tokens);
-    return tenon::linear(input.hidden, input.weight, input.bias);
+    // By the layer where there is one, since it may be quantized.
+    return head.is_empty() ? tenon::linear(input.hidden, input.weight, input.bias) : head(input.hidden);
   }
 
   HeadInput before_head(const Tensor& tokens) {

@@ -157,6 +157,7 @@ Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
   if (options_.relu) return narrow_(F::relu(wide, F::ReLUFuncOptions(options_.inplace)));
   // GELU's slope needs its input: there is nothing that it could overwrite. Autocast acts out here, so that the
   // backward finds operands of one dtype.
+  if (narrow_->forward_override() != nullptr) return narrow_(tenon::gelu(wide, "tanh"));  // its weight may be integers
   const DeviceType kind = wide.device().type();
   const auto operand = [&](const Tensor& parameter) {
     return autocast::is_autocast_enabled(kind) ? autocast::cached_cast(wide.scalar_type(), parameter, kind) : parameter;
