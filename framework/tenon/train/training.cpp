@@ -82,9 +82,8 @@ void Training::prepare() {
   progress_.entering("reading the data");
   const Precision precision = precision_named(options_.text("precision"));
   dtype_.emplace(precision.parameters);
-  if (const std::int64_t threads = options_.integer("threads"); threads > 0) {
+  if (const std::int64_t threads = options_.integer("threads"); threads > 0)
     device_.driver().set_threads(static_cast<int>(threads));
-  }
   data_ = open_data(config_, precision.parameters);
   try {
     precision_.emplace(precision, config_.device);
