@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -31,9 +32,9 @@ const std::vector<Subject>& subjects() {
     more.insert(more.end(), text.begin(), text.end());
     return more;
   };
-  const std::vector<std::string> pictures{"data.limit=1000", "data.test_limit=100", "train.test_batch_size=100"};
+  const std::vector<std::string> pictures{"data.limit=500", "data.test_limit=100", "train.test_batch_size=100"};
   static const std::vector<Subject> all = {
-      {"lenet", "48MiB", pictures},
+      {"lenet", "32MiB", pictures},
       {"resnet18", "512MiB", pictures},
       {"unet", "2GiB", pictures},
       {"gpt", "1GiB", on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128"})},
@@ -94,12 +95,14 @@ void compare(const Subject& subject, const std::string& allocator, std::int64_t 
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const std::vector<std::string> wanted(argv + 1, argv + argc);  // models; all without any
   fmt::print(
       "| model | capacity | allocator | auto | every number | first that does not fit | runs | search s | every s | "
       "share |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n");
   for (const Subject& subject : subjects()) {
+    if (!wanted.empty() && std::ranges::find(wanted, subject.model) == wanted.end()) continue;
     const std::int64_t most = most_of(subject);
     for (const char* allocator : {"caching", "expandable", "mortise"}) compare(subject, allocator, most);
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kGrowth = 8;        // of the batch, as long as nothing says where the end is
 constexpr std::int64_t kReach = 4;         // times as far as it is long, a line is trusted
 constexpr std::int64_t kNearby = 32;       // part of a batch that is too large by which a smaller one is tried
-constexpr std::int64_t kScanned = 24;      // part of the largest conceivable batch of which every number is tried,
+constexpr std::int64_t kScanned = 16;      // part of the largest conceivable batch of which every number is tried,
 constexpr std::int64_t kMostScanned = 32;  // and how many these may be
 
 /// Where the line through both reaches the ceiling; 0: unknown.
