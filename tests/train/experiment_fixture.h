@@ -5,6 +5,7 @@
 #include <tenon/device/device_state.h>
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/device_setup.h>
+#include <tenon/train/model.h>
 #include <tenon/train/run_experiment.h>
 
 #include <gtest/gtest.h>
@@ -88,6 +89,18 @@ class Experiment : public ::testing::Test {
     ExperimentResult result = run_experiment(config, sink, state);
     live_bytes = device_state(config.device).allocator().stats().requested_bytes.current;
     return result;
+  }
+
+  /// So, of a model that may read a text, which is `text` in the folder; `more` wins.
+  ExperimentResult run_model(const std::string& model, std::vector<std::string> words,
+                             const std::vector<std::string>& more) {
+    words.push_back("model.name=\"" + model + "\"");
+    if (train::reads_text(train::task_of(model))) {
+      words.push_back("data.name=\"text\"");
+      words.push_back("data.path=\"" + (folder / "text").string() + "\"");
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
   }
 
   std::filesystem::path folder;

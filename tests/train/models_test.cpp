@@ -30,23 +30,10 @@ class Models : public Experiment {
   }
   /// A few steps of a model as small as it still has every part; `more` wins.
   ExperimentResult run_small(const std::string& model, Words more) {
-    Words words{"model.name=\"" + model + "\"",
-                "model.hidden=8",
-                "model.layers=2",
-                "model.heads=2",
-                "model.context=16",
-                "model.dropout=0.1",
-                "train.batch_size=8",
-                "train.max_steps=3",
-                "train.test_batch_size=16",
-                "data.test_limit=16",
-                "train.lr=0.01"};
-    if (reads_text(train::task_of(model))) {
-      words.push_back("data.name=\"text\"");
-      words.push_back("data.path=\"" + (folder / "text").string() + "\"");
-    }
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words);
+    Words words{"model.hidden=8",     "model.layers=2",     "model.heads=2",     "model.context=16",
+                "model.dropout=0.1",  "train.batch_size=8", "train.max_steps=3", "train.test_batch_size=16",
+                "data.test_limit=16", "train.lr=0.01"};
+    return run_model(model, std::move(words), more);
   }
   /// What such a run says against `more`.
   std::string mistake(const std::string& model, Words more) {

@@ -24,8 +24,7 @@ class QuantizedModels : public Experiment {
   }
   /// A few steps of a small model, made integers of.
   ExperimentResult run_small(const std::string& model, const std::string& scheme, Words more = {}) {
-    Words words{"model.name=\"" + model + "\"",
-                "train.quantize=\"" + scheme + "\"",
+    Words words{"train.quantize=\"" + scheme + "\"",
                 "model.hidden=16",
                 "model.layers=2",
                 "model.heads=2",
@@ -35,12 +34,7 @@ class QuantizedModels : public Experiment {
                 "train.test_batch_size=16",
                 "data.test_limit=32",
                 "train.lr=0.01"};
-    if (reads_text(train::task_of(model))) {
-      words.push_back("data.name=\"text\"");
-      words.push_back("data.path=\"" + (folder / "text").string() + "\"");
-    }
-    words.insert(words.end(), more.begin(), more.end());
-    return run(words);
+    return run_model(model, std::move(words), more);
   }
   static std::map<std::string, double> figures_of(const ExperimentResult& result) {
     return {result.figures.begin(), result.figures.end()};

@@ -38,6 +38,14 @@ void for_each_stat(MemoryStats& a, const MemoryStats& b, Visit visit) {
 
 }  // namespace
 
+MemorySample sample_after(std::int64_t step, const MemoryStats& stats) {
+  return {.step = step,
+          .requested_bytes = stats.requested_bytes.current,
+          .allocated_bytes = stats.allocated_bytes.current,
+          .reserved_bytes = stats.reserved_bytes.current,
+          .peak_allocated_bytes = stats.allocated_bytes.peak};
+}
+
 void merge_peaks(MemoryStats& into, const MemoryStats& from) {
   MemoryStats merged = from;
   for_each_stat(merged, into, [](Stat& now, const Stat& before) { now.peak = std::max(now.peak, before.peak); });

@@ -9,6 +9,9 @@
 
 namespace tenon::train {
 
+/// The point of the timeline behind a step, whose peaks were reset before it.
+MemorySample sample_after(std::int64_t step, const MemoryStats& stats);
+
 /// Raises every peak in `into` to at least the one in `from`; all other figures become those of `from`.
 void merge_peaks(MemoryStats& into, const MemoryStats& from);
 

@@ -330,11 +330,7 @@ double Training::timed_step(std::int64_t first) {
   if (!std::isfinite(loss) && computes_ && (result_.losses.empty() || std::isfinite(result_.losses.back())))
     progress_.note(fmt::format("step {}: the loss is not finite", steps_done()));
   result_.losses.push_back(loss);
-  result_.timeline.push_back({.step = steps_done(),
-                              .requested_bytes = after.requested_bytes.current,
-                              .allocated_bytes = after.allocated_bytes.current,
-                              .reserved_bytes = after.reserved_bytes.current,
-                              .peak_allocated_bytes = after.allocated_bytes.peak});
+  result_.timeline.push_back(sample_after(steps_done(), after));
   merge_peaks(result_.memory, after);
   progress_.figures(result_);
   return loss;

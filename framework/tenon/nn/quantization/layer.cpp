@@ -32,16 +32,15 @@ quantized::QuantizedTensor integers_of(const Tensor& input, double scale, std::i
   return {quantized::quantize_per_tensor(input, scale, zero_point, dtype, format), scale, zero_point};
 }
 
-Tensor product(const LayerView& view, Module& self, const quantized::QuantizedTensor& x, bool relu) {
-  const quantized::QuantizedWeight w{view.weight(), self.named_buffers(false)["weight_scale"]};
+Tensor product(const LayerView& view, const Tensor& scale, const quantized::QuantizedTensor& x, bool relu) {
+  const quantized::QuantizedWeight w{view.weight(), scale};
   if (view.is_linear()) return quantized::linear(x, w, view.bias(), relu);
   return quantized::conv2d(x, w, view.bias(), window_of(*view.conv2d()), relu);
 }
 
-Tensor weight_only(const LayerView& view, Module& self, const Tensor& input) {
+Tensor weight_only(const LayerView& view, const Tensor& scale, const Tensor& input) {
   const bool halves = view.weight().scalar_type() == kUInt8;
-  return quantized::weight_only_linear(
-      input, {view.weight(), self.named_buffers(false)["weight_scale"], halves ? 4 : 8}, view.bias());
+  return quantized::weight_only_linear(input, {view.weight(), scale, halves ? 4 : 8}, view.bias());
 }
 
 quantized::QuantizedTensor at_own_scale(const Tensor& input) {
@@ -128,18 +127,19 @@ Tensor Layer::forward(Module& self, const Tensor& input) {
     return relu ? y.relu() : y;
   }
   NoGradGuard no_grad;
+  const auto buffers = self.named_buffers(false);
+  const Tensor& scale = buffers["weight_scale"];
   if (scheme == Scheme::kWeightOnly) {
-    const Tensor y = weight_only(view, self, input);
+    const Tensor y = weight_only(view, scale, input);
     return relu ? y.relu() : y;
   }
-  if (scheme == Scheme::kDynamic) return product(view, self, at_own_scale(input), relu);
-  const auto buffers = self.named_buffers(false);
+  if (scheme == Scheme::kDynamic) return product(view, scale, at_own_scale(input), relu);
   const Tensor& zero_point = buffers["input_zero_point"];
   const bool is_picture = view.conv2d() != nullptr;
   const bool batched = !is_picture || input.dim() == 4;
   const auto x = integers_of(batched ? input : input.unsqueeze(0), buffers["input_scale"].item<double>(),
                              zero_point.item<std::int64_t>(), zero_point.scalar_type(), is_picture);
-  const Tensor y = product(view, self, x, relu);
+  const Tensor y = product(view, scale, x, relu);
   return batched ? y : y.squeeze(0);
 }
 

@@ -4,12 +4,12 @@
 #include <tenon/autograd/autocast.h>
 #include <tenon/memory/stack/for_trial.h>
 #include <tenon/runtime/allocator_spec.h>
-#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/serve/serving.h>
 #include <tenon/train/training.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 namespace tenon::train {
@@ -31,15 +31,9 @@ class ListsOfOperators {
   bool before_;
 };
 
-/// All devices are closed when it goes, whatever happened.
-struct Closing {
-  Closing() = default;
-  ~Closing() { shutdown(); }
-  Closing(const Closing&) = delete;
-  Closing& operator=(const Closing&) = delete;
-};
-
 }  // namespace
+
+bool is_ceiling(const LayerConfig& layer) { return layer.name == "limit" || layer.name == "budget"; }
 
 ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity) {
   ExperimentConfig stand_in = config;
@@ -55,8 +49,7 @@ ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capaci
 
 ExperimentConfig under_ceilings(const ExperimentConfig& config, std::size_t capacity) {
   ExperimentConfig stand_in = on_addresses(config, capacity);
-  std::erase_if(stand_in.allocator.layers,
-                [](const LayerConfig& layer) { return layer.name != "limit" && layer.name != "budget"; });
+  std::erase_if(stand_in.allocator.layers, std::not_fn(is_ceiling));
   return stand_in;
 }
 
@@ -69,7 +62,7 @@ std::size_t configured_capacity(const ExperimentConfig& config) {
 }
 
 ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real) {
-  const Closing closing;
+  const ClosesDevices closing;
   // A run before left its allocator on the real device, which must not write its files again.
   if (real.type() != stand_in.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
   install(stand_in);

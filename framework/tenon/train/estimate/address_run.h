@@ -3,6 +3,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/runtime/device_setup.h>
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/progress.h>
 
@@ -21,10 +22,21 @@ class Silent final : public ProgressSink {
   void note(std::string_view) override {}
 };
 
+/// All devices are closed when it goes, whatever happened.
+struct ClosesDevices {
+  ClosesDevices() = default;
+  ~ClosesDevices() { shutdown(); }
+  ClosesDevices(const ClosesDevices&) = delete;
+  ClosesDevices& operator=(const ClosesDevices&) = delete;
+};
+
+/// Whether a layer limits what the allocator takes: `limit` and `budget`.
+bool is_ceiling(const LayerConfig& layer);
+
 /// The experiment on addresses alone; `capacity` 0: as many as it needs.
 ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity);
 
-/// So, without the layers that are no ceilings: with `limit` and `budget`.
+/// So, without the layers that are no ceilings.
 ExperimentConfig under_ceilings(const ExperimentConfig& config, std::size_t capacity);
 
 /// What [device.KIND] says of the device's memory; 0: nothing, or that it has no end.

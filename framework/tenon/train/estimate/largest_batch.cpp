@@ -3,7 +3,6 @@
 
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
-#include <tenon/runtime/device_setup.h>
 #include <tenon/train/estimate/address_run.h>
 #include <tenon/train/estimate/batch_search.h>
 #include <tenon/train/resume/saved_run.h>
@@ -46,16 +45,9 @@ std::int64_t most_in_steps(const ExperimentResult& result) {
   return most;
 }
 
-/// All devices are closed when it goes.
-struct Opened {
-  explicit Opened(const ExperimentConfig& config) { install(config); }
-  ~Opened() { shutdown(); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-};
-
 DeviceProperties properties_of(const ExperimentConfig& config) {
-  const Opened opened(for_probes(config));
+  const ClosesDevices closing;
+  install(for_probes(config));
   return device_state(config.device).driver().properties();
 }
 
@@ -95,8 +87,7 @@ class BatchSearch {
     const auto fits = [&](std::int64_t batch_size) {
       ++confirmations_;
       std::int64_t ceiling = 0;
-      const auto run = [&](std::int64_t size) { return run_in_earnest(size); };
-      return probe(run, batch_size, ceiling).has_value();
+      return probe([this](std::int64_t size) { return run_in_earnest(size); }, batch_size, ceiling).has_value();
     };
     if (fits(predicted) || progress_.is_stopping()) return predicted;
     const std::int64_t found = largest_below(least_, predicted, fits);
@@ -108,7 +99,8 @@ class BatchSearch {
  private:
   ExperimentResult run_in_earnest(std::int64_t batch_size) const {
     const ExperimentConfig config = for_probes(with_batch(config_, batch_size));
-    const Opened opened(config);
+    const ClosesDevices closing;
+    install(config);
     Silent silent;
     return Training(config, silent, {.steps = 2, .test_batches = 1}).run();
   }
@@ -152,7 +144,6 @@ bool has_auto_batch(const ExperimentConfig& config) {
 
 void check_auto_batch(const ExperimentConfig& config) {
   if (!has_auto_batch(config)) return;
-  const auto is_ceiling = [](const LayerConfig& layer) { return layer.name == "limit" || layer.name == "budget"; };
   if (std::ranges::any_of(config.allocator.layers, is_ceiling) || configured_capacity(config) > 0) return;
   if (properties_of(config).capacity_bytes > 0) return;
   throw config.error(kKey, fmt::format("\"auto\" fills the memory of the device, and that of {} has no end: set "

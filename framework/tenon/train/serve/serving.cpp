@@ -121,11 +121,7 @@ class Serving {
     result_.device_calls_after_warmup += after.device_calls() - before.device_calls();
     ++result_.steps;
     result_.planned_steps = std::max(result_.planned_steps, result_.steps);
-    result_.timeline.push_back({.step = result_.steps,
-                                .requested_bytes = after.requested_bytes.current,
-                                .allocated_bytes = after.allocated_bytes.current,
-                                .reserved_bytes = after.reserved_bytes.current,
-                                .peak_allocated_bytes = after.allocated_bytes.peak});
+    result_.timeline.push_back(sample_after(result_.steps, after));
     merge_peaks(result_.memory, after);
     progress_.figures(result_);
     progress_.progress({.step = result_.steps,

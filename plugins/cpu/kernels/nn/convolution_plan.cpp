@@ -49,23 +49,12 @@ ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_li
   const bool by_channel = key.divided == Divided::kByChannel;
   const i64 pictures = by_channel ? s.batch : slice;
   const i64 out_channels = by_channel ? slice : s.out_channels;
-  const int first = 3 - s.spatial;
   const auto type = key.type();
   const bool sums = key.kind == ConvKind::kBackwardWeight;
-  memory::dims x{pictures, s.in_channels}, y{pictures, out_channels}, w, stride, dilation, low, high;
-  if (s.groups > 1) w.push_back(s.groups);
-  w.push_back(out_channels / s.groups);
-  w.push_back(s.in_channels / s.groups);
-  const int weight_channel = static_cast<int>(w.size()) - 1;
-  for (int d = first; d < 3; ++d) {
-    x.push_back(s.in[d]);
-    y.push_back(s.out[d]);
-    w.push_back(s.kernel[d]);
-    stride.push_back(s.stride[d]);
-    dilation.push_back(s.dilation[d] - 1);
-    low.push_back(s.padding[d]);
-    high.push_back((s.out[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.in[d] - s.padding[d]);
-  }
+  const ConvDims dims = conv_dims(s, 3 - s.spatial, pictures, out_channels);
+  const memory::dims &x = dims.x, &y = dims.y, &w = dims.w, &stride = dims.stride, &dilation = dims.dilation,
+                     &low = dims.low, &high = dims.high;
+  const int weight_channel = s.groups > 1 ? 2 : 1;
   const memory::desc x_any(x, type, memory::format_tag::any),
       w_any(w, sums ? memory::data_type::f32 : type, memory::format_tag::any), y_any(y, type, memory::format_tag::any);
   memory::dims whole_y = y;
@@ -123,6 +112,29 @@ ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_li
 }
 
 }  // namespace
+
+ConvDims conv_dims(const ConvShape& s, int first, i64 pictures, i64 out_channels) {
+  ConvDims dims{.x = {pictures, s.in_channels},
+                .y = {pictures, out_channels},
+                .w = {},
+                .stride = {},
+                .dilation = {},
+                .low = {},
+                .high = {}};
+  if (s.groups > 1) dims.w.push_back(s.groups);
+  dims.w.push_back(out_channels / s.groups);
+  dims.w.push_back(s.in_channels / s.groups);
+  for (int d = first; d < 3; ++d) {
+    dims.x.push_back(s.in[d]);
+    dims.y.push_back(s.out[d]);
+    dims.w.push_back(s.kernel[d]);
+    dims.stride.push_back(s.stride[d]);
+    dims.dilation.push_back(s.dilation[d] - 1);
+    dims.low.push_back(s.padding[d]);
+    dims.high.push_back((s.out[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.in[d] - s.padding[d]);
+  }
+  return dims;
+}
 
 const dnnl::engine& onednn_engine() {
   static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);

@@ -48,6 +48,13 @@ struct ConvKey {
   bool operator<(const ConvKey& other) const { return tie() < other.tie(); }
 };
 
+/// What oneDNN is told of a convolution's sizes. A window's dilation is 0 where it has none.
+struct ConvDims {
+  memory::dims x, y, w, stride, dilation, low, high;  ///< low, high: padding at both ends
+};
+/// Of so many pictures and output channels; space begins at dimension `first` of the three.
+ConvDims conv_dims(const ConvShape& s, int first, i64 pictures, i64 out_channels);
+
 /// One operand: how it lies with us, how oneDNN wants it, and the way between.
 struct Side {
   memory::desc plain, wanted;

@@ -27,19 +27,7 @@ QuantizedConvPlan make_plan(const QuantizedConvKey& key, i64 slice, const Quanti
   ConvShape s = key.s;
   (key.rows ? s.in[2] : s.batch) = slice;
   if (key.rows) s.out[2] = slice;
-  memory::dims x{s.batch, s.in_channels}, y{s.batch, s.out_channels}, w, stride, dilation, low, high;
-  if (s.groups > 1) w.push_back(s.groups);
-  w.push_back(s.out_channels / s.groups);
-  w.push_back(s.in_channels / s.groups);
-  for (int d = 1; d < 3; ++d) {
-    x.push_back(s.in[d]);
-    y.push_back(s.out[d]);
-    w.push_back(s.kernel[d]);
-    stride.push_back(s.stride[d]);
-    dilation.push_back(s.dilation[d] - 1);
-    low.push_back(s.padding[d]);
-    high.push_back((s.out[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 - s.in[d] - s.padding[d]);
-  }
+  const auto [x, y, w, stride, dilation, low, high] = conv_dims(s, /*first=*/1, s.batch, s.out_channels);
   using Tag = memory::format_tag;
   QuantizedConvPlan plan;
   plan.x = memory::desc(x, key.x_type, Tag::nhwc);
