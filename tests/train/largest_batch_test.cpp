@@ -2,12 +2,14 @@
 #include "train/experiment_fixture.h"
 
 #include <tenon/core/units.h>
+#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/estimate/batch_search.h>
 #include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/estimate/memory_estimate.h>
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <random>
 
 namespace tenon::test {
@@ -198,6 +200,23 @@ TEST_F(LargestBatch, IsThatOfTheRunThatGoesOn) {
                                     "train.resume=\"" + file + "\""});
   EXPECT_EQ(after.batch_size, before.batch_size);
   EXPECT_EQ(after.probes + after.confirmations, 0);
+}
+
+// The stand-in has addresses alone; what runs next on a device of its kind computes.
+TEST_F(LargestBatch, LeavesADeviceThatComputesAsItIs) {
+  shutdown();
+  ExperimentConfig changed = config({"model.name=\"lenet\"", "allocator.layers=[\"limit\"]",
+                                     "allocator.limit.bytes=\"16MiB\"", "train.max_steps=2", "train.epochs=2"});
+  changed.backend_options.clear();  // as where nothing is said of the device
+  set_backend_options("simulated", Options(find_backend("simulated").options()));
+  const std::optional<BatchChoice> choice = with_largest_batch(changed, sink);
+  ASSERT_TRUE(choice);
+  EXPECT_GE(choice->confirmations, 1);
+  install(changed);
+  for (const double loss : run_experiment(changed, sink).losses) EXPECT_TRUE(std::isfinite(loss));
+  shutdown();
+  estimate_memory(changed);
+  EXPECT_EQ(backend_options("simulated").text("mode"), "backed") << "an estimate leaves it too";
 }
 
 TEST_F(LargestBatch, HasToBeFoundBeforeTraining) {

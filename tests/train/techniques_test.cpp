@@ -168,7 +168,7 @@ TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
 }
 
 TEST_F(Techniques, OffloadedActivationsChangeNoLossAndLeaveTheDevice) {
-  const Words device = {"device.name=\"simulated:0\"", "model.layers=6"};
+  const Words device = {"device.name=\"simulated:0\"", "device.simulated.mode=\"backed\"", "model.layers=6"};
   const auto with = [&](Words more) {
     more.insert(more.end(), device.begin(), device.end());
     return gpt(more);
@@ -177,13 +177,13 @@ TEST_F(Techniques, OffloadedActivationsChangeNoLossAndLeaveTheDevice) {
   EXPECT_TRUE(same_bits(plain.losses, away.losses));
   EXPECT_LT(peak(away, Purpose::kActivation), peak(plain, Purpose::kActivation) / 2);
   EXPECT_EQ(peak(away, Purpose::kParameter), peak(plain, Purpose::kParameter));
-  expect_resumes({"train.offload=\"activations\"", "device.name=\"simulated:0\""});
+  expect_resumes({"train.offload=\"activations\"", "device.name=\"simulated:0\"", "device.simulated.mode=\"backed\""});
 }
 
 TEST_F(Techniques, ActivationsAreNotOffloadedWhereThatLeavesNothing) {
   const std::string on = "train.offload=\"activations\"";
   EXPECT_THAT(mistake({on}), AllOf(HasSubstr("train.offload"), HasSubstr("cpu is host memory")));
-  EXPECT_THAT(mistake({on, "device.name=\"simulated:0\"", "train.checkpoint=true"}),
+  EXPECT_THAT(mistake({on, "device.name=\"simulated:0\"", "device.simulated.mode=\"backed\"", "train.checkpoint=true"}),
               HasSubstr("a block keeps its input alone"));
 }
 

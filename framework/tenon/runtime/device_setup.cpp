@@ -82,6 +82,16 @@ Backend& configured_backend(const std::string& kind) {
   return backend;
 }
 
+Options backend_options(std::string_view kind) {
+  Setup& all = setup();
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto given = all.backend_options.find(kind);
+    if (given != all.backend_options.end()) return given->second;
+  }
+  return Options(find_backend(std::string(kind)).options());  // loading a plugin may take a while, and may come here
+}
+
 void set_backend_options(std::string_view kind, Options options) {
   Setup& all = setup();
   const std::lock_guard lock(all.mutex);
@@ -100,20 +110,13 @@ void refuse_forgotten_unit(std::string_view name, const OptionValue& written) {
 }
 
 void set_backend_option(std::string_view kind, std::string_view name, OptionValue value) {
-  const std::string text(kind);
-  Setup& all = setup();
-  std::unique_lock lock(all.mutex);
-  const auto given = all.backend_options.find(kind);
-  std::optional<Options> options;
-  if (given != all.backend_options.end()) options = given->second;
-  lock.unlock();  // loading a plugin may take a while, and may come here
-  if (!options) options = Options(find_backend(text).options());
+  Options options = backend_options(kind);
   try {
-    options->set(name, std::move(value));
+    options.set(name, std::move(value));
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("device.{}: {}", kind, error.what()));
   }
-  set_backend_options(kind, *std::move(options));
+  set_backend_options(kind, std::move(options));
 }
 
 void set_allocator(std::string_view kind, StackConfig config) {

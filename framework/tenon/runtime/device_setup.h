@@ -13,6 +13,9 @@
 
 namespace tenon {
 
+/// Those that the backend of a device kind has or will get: what was set, else its defaults.
+TENON_API Options backend_options(std::string_view kind);
+
 /// Options of a device kind's backend. Throws ConfigError once one of its devices is open.
 TENON_API void set_backend_options(std::string_view kind, Options options);
 

@@ -31,6 +31,18 @@ class ListsOfOperators {
   bool before_;
 };
 
+/// The stand-in's kind has afterwards the options that it had: an experiment that says nothing of them runs next.
+class KeepsOptions {
+ public:
+  KeepsOptions() : before_(backend_options(kAddressKind)) {}
+  ~KeepsOptions() { set_backend_options(kAddressKind, before_); }
+  KeepsOptions(const KeepsOptions&) = delete;
+  KeepsOptions& operator=(const KeepsOptions&) = delete;
+
+ private:
+  Options before_;
+};
+
 }  // namespace
 
 bool is_ceiling(const LayerConfig& layer) { return layer.name == "limit" || layer.name == "budget"; }
@@ -62,6 +74,7 @@ std::size_t configured_capacity(const ExperimentConfig& config) {
 }
 
 ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real) {
+  const KeepsOptions options;  // which are set when all devices are closed
   const ClosesDevices closing;
   // A run before left its allocator on the real device, which must not write its files again.
   if (real.type() != stand_in.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
