@@ -495,6 +495,13 @@ TEST(BesideLibtorch, AnElementOnOneOfTwoBoundsSharesTheGradientWithIt) {
   expect_tensor(slopes[2], {5}, kFloat64, {0, 0, 0.5, 1, 1});
 }
 
+// Each of the three counts as it would alone: a number by its kind, not by its width.
+TEST(BesideLibtorch, TheDtypeOfAClampedTensorIsThatOfAllThree) {
+  const std::optional<Tensor> low = tensor(0.5, kFloat16), high = tensor({2., 3.}, kBFloat16);
+  EXPECT_EQ(clamp(tensor({-1, 4}, kInt8), low, high).scalar_type(), kBFloat16);
+  EXPECT_EQ(clamp(tensor(1, kInt8), low, tensor(3., kFloat32)).scalar_type(), kFloat32);
+}
+
 TEST(BesideLibtorch, AViewThatRepeatsElementsHasAGradientAfterItsBaseWasWritten) {
   const Tensor x = leaf({1, 2, 3});
   const Tensor base = x.clone();

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tenon {
 namespace {
 
@@ -183,6 +185,8 @@ TEST(MarginLoss, OneSampleHasTheShapeOfItsTarget) {
   expect_tensor(multi_margin_loss(x, tensor({1}), 1, 1, {}, Reduction::None), {1}, kFloat, {2.f / 3});
   expect_tensor(multi_margin_loss(x, tensor(1), 1, 1, {}, Reduction::None), {}, kFloat, {2.f / 3});
   expect_tensor(multi_margin_loss(tensor(1.f), tensor({0}), 1, 1, {}, Reduction::None), {1}, kFloat, {0});
+  const double inf = std::numeric_limits<double>::infinity();
+  expect_tensor(multi_margin_loss(x, tensor({1}), 2, inf, {}, Reduction::None), {1}, kFloat, {inf});
   expect_tensor(multilabel_margin_loss(x, tensor({1, -1, 0}), Reduction::None), {}, kFloat, {2.f / 3});
   expect_error(
       [&] {

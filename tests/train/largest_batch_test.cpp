@@ -136,9 +136,35 @@ TEST_F(LargestBatch, IsWhatTryingEveryOneFinds) {
       }
       EXPECT_EQ(choice.batch_size, largest) << model << " under " << allocator;
       EXPECT_EQ(choice.confirmations, 0) << "addresses are all that there is";
-      EXPECT_LE(choice.probes, 64) << "a tenth of what trying every one takes";
+      EXPECT_LE(choice.probes, 8) << "batches are tried by their calls alone";
     }
   }
+}
+
+// Sizes are rounded in steps, so that a cached block may suit a larger batch and no smaller one.
+TEST_F(LargestBatch, MayLieBehindSomeThatDoNotFit) {
+  const Words words{"model.name=\"lenet\"", "allocator.name=\"caching\"", "device.simulated.mode=\"address-only\"",
+                    "device.simulated.capacity=\"32MiB\""};
+  const auto fits = [&](std::int64_t n) {
+    Words with_number = words;
+    with_number.push_back("train.batch_size=" + std::to_string(n));
+    return !estimate_shortage(config(with_number));
+  };
+  const BatchChoice choice = choose(words);
+  int gaps = 0;
+  for (std::int64_t n = 1; n < choice.batch_size; ++n) gaps += fits(n) ? 0 : 1;
+  EXPECT_GT(gaps, 0) << "a search by halves might have ended there";
+  EXPECT_TRUE(fits(choice.batch_size));
+  for (std::int64_t n = choice.batch_size + 1; n <= choice.batch_size + 40; ++n) EXPECT_FALSE(fits(n)) << n;
+}
+
+TEST_F(LargestBatch, IsFoundByRunsWhereSizesDoNotGrowByWholeExamples) {
+  const Words words{"model.name=\"lenet\"", "device.simulated.mode=\"address-only\"",
+                    "device.simulated.capacity=\"12MiB\"", "train.micro_batches=3"};
+  const BatchChoice choice = choose(words);
+  Words one_more = words;
+  one_more.push_back("train.batch_size=" + std::to_string(choice.batch_size + 1));
+  EXPECT_TRUE(estimate_shortage(config(one_more)));
 }
 
 TEST_F(LargestBatch, IsConfirmedOnADeviceThatComputesAndThenTrains) {

@@ -80,12 +80,11 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
         to_string(self.sizes()) + ".");
   }
   const Tensor y = target.reshape({-1, 1});
-  Tensor margins = (x - x.gather(1, y) + margin).relu();  // no gradient at 0, where clamp_min() has one
+  // relu() has no gradient at 0, where clamp_min() has one. The target itself does not count, however wide the margin.
+  Tensor margins = (x - x.gather(1, y) + margin).relu().scatter(1, y, 0.0);
   if (p.toDouble() == 2) margins = margins.square();
   if (weight && weight->defined()) margins = margins * weight->index_select(0, y.flatten()).unsqueeze(1);
-  // The target itself does not count.
-  const Tensor others = ones_like(margins).scatter(1, y, 0.0);
-  const Tensor loss = (margins * others).sum({1}) / static_cast<double>(x.size(1));
+  const Tensor loss = margins.sum({1}) / static_cast<double>(x.size(1));
   return reduced("multi_margin_loss", target.dim() == 0 ? ops::as_owned(loss.squeeze(0)) : loss, reduction);
 }
 

@@ -152,7 +152,7 @@ Tensor clamp_between(const Tensor& self, const Tensor& low, const Tensor& high) 
   Tensor result;
   {
     NoGradGuard no_grad;
-    result = minimum(maximum(self, low), high);
+    result = minimum(maximum(x, from), to);
   }
   if (recording) {
     recording.save(0, x);

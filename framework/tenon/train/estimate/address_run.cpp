@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace tenon::train {
-namespace {
 
 /// Under autocast a stand-in does what the real device would do, while it lives.
 class ListsOfOperators {
@@ -43,8 +43,6 @@ class KeepsOptions {
   Options before_;
 };
 
-}  // namespace
-
 bool is_ceiling(const LayerConfig& layer) { return layer.name == "limit" || layer.name == "budget"; }
 
 ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capacity) {
@@ -73,13 +71,25 @@ std::size_t configured_capacity(const ExperimentConfig& config) {
   return has_it ? options.size(kCapacityOption) : 0;
 }
 
-ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real) {
+struct StandIn::Parts {
+  Parts(const ExperimentConfig& stand_in, Device real) {
+    // A run before left its allocator on the real device, which must not write its files again.
+    if (real.type() != stand_in.device.type())
+      set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
+    install(stand_in);
+    lists.emplace(stand_in.device.type(), real.type());
+  }
+
   const KeepsOptions options;  // which are set when all devices are closed
   const ClosesDevices closing;
-  // A run before left its allocator on the real device, which must not write its files again.
-  if (real.type() != stand_in.device.type()) set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
-  install(stand_in);
-  const ListsOfOperators lists(stand_in.device.type(), real.type());
+  std::optional<ListsOfOperators> lists;
+};
+
+StandIn::StandIn(const ExperimentConfig& stand_in, Device real) : parts_(std::make_unique<Parts>(stand_in, real)) {}
+StandIn::~StandIn() = default;
+
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real) {
+  const StandIn in_service(stand_in, real);
   Silent silent;
   if (serves(stand_in)) return run_serving(stand_in, silent);
   // The second step is like all later ones: the optimiser has its state.

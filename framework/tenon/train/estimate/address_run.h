@@ -8,6 +8,7 @@
 #include <tenon/train/progress.h>
 
 #include <cstddef>
+#include <memory>
 #include <string_view>
 
 namespace tenon::train {
@@ -41,6 +42,21 @@ ExperimentConfig under_ceilings(const ExperimentConfig& config, std::size_t capa
 
 /// What [device.KIND] says of the device's memory; 0: nothing, or that it has no end.
 std::size_t configured_capacity(const ExperimentConfig& config);
+
+/// The device of an experiment on addresses in service, under its allocator, as long as this lives; `real` is the
+/// device of the experiment itself. No device may be open; none is afterwards. Throws what install throws, and
+/// PluginError without the simulated backend.
+class StandIn {
+ public:
+  StandIn(const ExperimentConfig& stand_in, Device real);
+  ~StandIn();
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 /// Two steps and a test batch, or all of serving; `real` is the device of the experiment itself. No device may be open;
 /// none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.

@@ -4,6 +4,7 @@
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/train/estimate/address_run.h>
+#include <tenon/train/estimate/batch_history.h>
 #include <tenon/train/estimate/batch_search.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/serve/serving.h>
@@ -69,17 +70,11 @@ class BatchSearch {
 
   /// On addresses alone. Throws OutOfMemory where the smallest does not fit.
   std::int64_t predict() {
-    const std::size_t capacity = properties_.capacity_bytes;
-    const auto run = [&](std::int64_t batch_size) {
-      ++probes_;
-      return run_on_addresses(under_ceilings(with_batch(config_, batch_size), capacity), config_.device);
-    };
-    auto ceiling = static_cast<std::int64_t>(capacity);
-    const std::optional<std::int64_t> bytes = probe(run, least_, ceiling);
-    if (progress_.is_stopping()) return least_;
-    if (!bytes) throw OutOfMemory(*shortage_);
-    return largest_fitting({least_, *bytes}, most_, ceiling,
-                           [&](std::int64_t batch_size, std::int64_t& known) { return probe(run, batch_size, known); });
+    try {
+      if (const std::optional<std::int64_t> found = by_history()) return *found;
+    } catch (const Error&) {  // fewer examples than recordings are made with; what else is wrong is so in a run as well
+    }
+    return by_runs();
   }
 
   /// The predicted one, or the largest below it that the device itself has memory for.
@@ -97,6 +92,71 @@ class BatchSearch {
   }
 
  private:
+  ExperimentResult run_on_stand_in(std::int64_t batch_size) {
+    ++probes_;
+    return run_on_addresses(under_ceilings(with_batch(config_, batch_size), properties_.capacity_bytes),
+                            config_.device);
+  }
+
+  std::optional<std::int64_t> probe_stand_in(std::int64_t batch_size, std::int64_t& ceiling) {
+    return probe([this](std::int64_t size) { return run_on_stand_in(size); }, batch_size, ceiling);
+  }
+
+  Calls record(std::int64_t batch_size) {
+    ++probes_;
+    return record_calls(with_batch(config_, batch_size), most_);
+  }
+
+  /// How the calls of a run with that batch end under the experiment's allocator.
+  std::optional<OutOfMemoryInfo> shortage_of(const BatchHistory& history, std::int64_t batch_size) const {
+    const ExperimentConfig stand_in = under_ceilings(config_, properties_.capacity_bytes);
+    const StandIn in_service(stand_in, config_.device);
+    return history.shortage(batch_size, stand_in.device);
+  }
+
+  /// What recordings say of every other batch. Empty where they do not tell.
+  std::optional<std::int64_t> by_history() {
+    if (least_ > 1) return std::nullopt;  // parts of a batch differ by an example
+    // One example is a special case in places: what has one row is contiguous either way.
+    constexpr std::int64_t kFew = 3, kMore = 7;
+    const Calls few = record(kFew);
+    const std::int64_t half = most_ / 2;  // beyond it an epoch has one step
+    if (half <= kMore || progress_.is_stopping()) return std::nullopt;
+    const std::optional<BatchHistory> history = BatchHistory::of(kFew, few, kMore, record(kMore));
+    if (!history) return std::nullopt;
+    std::int64_t top = most_;
+    if (const std::optional<OutOfMemoryInfo> shortage = shortage_of(*history, most_)) {
+      const auto ceiling = static_cast<std::uint64_t>(ceiling_of(*shortage));
+      top = largest_below(kMore, most_, [&](std::int64_t n) { return history->peak_of_first_step(n) <= ceiling; });
+    }
+    if (top > half) {
+      const std::optional<BatchHistory> long_steps = BatchHistory::of(half + 1, record(half + 1), most_, record(most_));
+      if (!long_steps) return std::nullopt;
+      if (const std::optional<std::int64_t> found = largest_between(*long_steps, half + 1, top)) return found;
+    }
+    return largest_between(*history, kMore + 1, std::min(top, half));
+  }
+
+  /// The largest of these that fits; empty where none does, or the history is not theirs.
+  std::optional<std::int64_t> largest_between(const BatchHistory& history, std::int64_t first, std::int64_t last) {
+    if (last < first || progress_.is_stopping() || !history.agrees_with(last, record(last))) return std::nullopt;
+    std::int64_t ceiling = 0;
+    for (std::int64_t n = last; n >= first && !progress_.is_stopping(); --n)
+      if (!shortage_of(history, n) && probe_stand_in(n, ceiling)) return n;
+    return std::nullopt;
+  }
+
+  /// Trying some.
+  std::int64_t by_runs() {
+    auto ceiling = static_cast<std::int64_t>(properties_.capacity_bytes);
+    const std::optional<std::int64_t> bytes = probe_stand_in(least_, ceiling);
+    if (progress_.is_stopping()) return least_;
+    if (!bytes) throw OutOfMemory(*shortage_);
+    return largest_fitting({least_, *bytes}, most_, ceiling, [this](std::int64_t batch_size, std::int64_t& known) {
+      return probe_stand_in(batch_size, known);
+    });
+  }
+
   ExperimentResult run_in_earnest(std::int64_t batch_size) const {
     const ExperimentConfig config = for_probes(with_batch(config_, batch_size));
     const ClosesDevices closing;
