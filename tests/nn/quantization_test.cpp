@@ -5,6 +5,7 @@
 #include <tenon/device/device_state.h>
 #include <tenon/nn/nn.h>
 #include <tenon/ops/ops.h>
+#include <tenon/ops/quantized/products.h>
 #include <tenon/tensor/generator.h>
 
 #include <gmock/gmock.h>
@@ -140,6 +141,59 @@ TEST(Quantization, AnArchiveOfAQuantizedModelComesBackToTheBit) {
   check("8 bits", [](nn::Sequential& model) { q::quantize_weights(*model, 8); });
   check("4 bits", [](nn::Sequential& model) { q::quantize_weights(*model, 4); });
   check("fused alone", [](nn::Sequential& model) { q::fuse_modules(*model, q::groups_of_sequentials(*model)); });
+}
+
+TEST(Quantization, ACloneOfAQuantizedModelIsOneOfItsOwn) {
+  NoGradGuard no_grad;
+  const Tensor x = examples();
+  const auto check = [&](const char* what, const auto& quantize) {
+    SCOPED_TRACE(what);
+    nn::Sequential model = network();
+    quantize(model);
+    const Tensor want = model->forward(x);
+    const auto copy = std::dynamic_pointer_cast<nn::SequentialImpl>(model->clone());
+    ASSERT_TRUE(copy);
+    EXPECT_EQ(q::quantized_layers(*copy), q::quantized_layers(*model));
+    EXPECT_EQ(q::bytes_of(*copy), q::bytes_of(*model));
+    EXPECT_TRUE(copy->forward(x).equal(want));
+    for (Tensor& parameter : model->parameters()) parameter.zero_();
+    for (Tensor& buffer : model->buffers())
+      if (buffer.is_floating_point()) buffer.fill_(7);
+    EXPECT_TRUE(copy->forward(x).equal(want)) << "nothing of it is the model's";
+  };
+  check("static", [](nn::Sequential& model) {
+    q::fuse_modules(*model, q::groups_of_sequentials(*model));
+    calibrate(model);
+    q::convert(*model);
+  });
+  check("dynamic", [](nn::Sequential& model) { q::quantize_dynamic(*model); });
+  check("4 bits", [](nn::Sequential& model) { q::quantize_weights(*model, 4); });
+  check("fused alone", [](nn::Sequential& model) { q::fuse_modules(*model, q::groups_of_sequentials(*model)); });
+  nn::Sequential prepared = network();
+  calibrate(prepared);
+  EXPECT_THAT(message_of([&] { prepared->clone(); }), HasSubstr("clone it before prepare()"));
+}
+
+// Sums of so few products are exact in floats.
+TEST(Quantization, AConvolutionOfFewChannelsGivesWhatIntegersGive) {
+  NoGradGuard no_grad;
+  manual_seed(7);
+  nn::Sequential model(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1).stride(2)), nn::ReLU());
+  model->eval();
+  const Tensor x = tenon::randn({4, 3, 9, 9});
+  q::fuse_modules(*model, q::groups_of_sequentials(*model));
+  q::prepare(*model, q::get_default_qconfig("onednn"));
+  model->forward(x);
+  q::convert(*model);
+  const auto layer = model->named_modules({}, false)["0"];
+  const auto buffers = layer->named_buffers();
+  const auto parameters = layer->named_parameters();
+  const double scale = buffers["input_scale"].item<double>();
+  const auto zero_point = buffers["input_zero_point"].item<std::int64_t>();
+  const Tensor integers = quantized::quantize_per_tensor(x, scale, zero_point, kUInt8, MemoryFormat::ChannelsLast);
+  const Tensor want = quantized::conv2d({integers, scale, zero_point}, {parameters["weight"], buffers["weight_scale"]},
+                                        parameters["bias"], {.stride = {2, 2}, .padding = {1, 1}}, true);
+  EXPECT_LT(difference(model->forward(x), want), 1e-6);
 }
 
 TEST(Quantization, WhatIsOutOfOrderIsRefused) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 namespace tenon {
 namespace {
@@ -35,6 +36,38 @@ TEST(Edge, AMaximumOverAWindowIsNaNWhereverTheNaNLies) {
       const auto [y, index] = max_pool2d_with_indices(x, {size, size}, {size, size});
       EXPECT_TRUE(std::isnan(y.item<float>())) << size << ", " << at;
       EXPECT_EQ(index.item<std::int64_t>(), at);
+    }
+  }
+}
+
+// Rows shorter than a vector, longer than what is taken at once, and with an element left over; ties and NaN.
+TEST(Edge, AMaximumOfTwoByTwoIsTheFirstOfTheLargestInRowsOfAnyLength) {
+  std::mt19937 random(53);
+  for (const Dtype dtype : {kFloat32, kFloat64, kInt64}) {
+    for (const std::int64_t width : {2, 3, 10, 28, 29, 32, 33, 34, 1024, 1025, 1026, 2060}) {
+      for (const std::int64_t height : {2, 5, 28}) {
+        const Tensor x = empty({2, height, width}, kFloat64);
+        for (std::int64_t i = 0; i < x.numel(); ++i)
+          x.data_ptr<double>()[i] = random() % 20 == 0 && dtype != kInt64 ? NAN : static_cast<double>(random() % 5);
+        const auto [y, index] = max_pool2d_with_indices(x.to(dtype), {2, 2});
+        const Tensor got = y.to(kFloat64);
+        const auto *values = got.data_ptr<double>(), *from = x.data_ptr<double>();
+        const auto* places = index.data_ptr<std::int64_t>();
+        for (std::int64_t c = 0; c < 2; ++c) {
+          for (std::int64_t h = 0; h < height / 2; ++h) {
+            for (std::int64_t w = 0; w < width / 2; ++w) {
+              std::int64_t best = 2 * h * width + 2 * w;
+              for (const std::int64_t other : {best + 1, best + width, best + width + 1}) {
+                const double a = from[c * height * width + other], b = from[c * height * width + best];
+                if (a > b || std::isnan(a)) best = other;
+              }
+              ASSERT_EQ(*places++, best) << width << " x " << height << ", " << h << ", " << w;
+              const double want = from[c * height * width + best], value = *values++;
+              ASSERT_TRUE(value == want || (std::isnan(value) && std::isnan(want)));
+            }
+          }
+        }
+      }
     }
   }
 }

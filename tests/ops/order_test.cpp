@@ -270,5 +270,16 @@ TEST(Order, MistakesAreNamed) {
   expect_error([&] { unique_dim(zeros({3, 0}), 0); }, "there are 0 sized dimensions");
 }
 
+// PyTorch 2.15's values: 0.1 and 0.3 in float32 lie above a tenth and three tenths.
+TEST(Quantile, RanksAreThoseOfTheShareAsItsDtypeHasIt) {
+  const Tensor x = arange(81, kFloat32);
+  EXPECT_EQ(x.quantile(0.1, {}, false, "higher").item<double>(), 9);
+  EXPECT_EQ(x.quantile(0.1, {}, false, "midpoint").item<double>(), 8.5);
+  EXPECT_EQ(x.quantile(0.1, {}, false, "lower").item<double>(), 8);
+  EXPECT_EQ(x.nanquantile(0.3, {}, false, "higher").item<double>(), 25);
+  EXPECT_EQ(x.nanquantile(0.7, {}, false, "higher").item<double>(), 56);
+  EXPECT_EQ(x.to(kFloat64).quantile(0.1, {}, false, "higher").item<double>(), 8);
+}
+
 }  // namespace
 }  // namespace tenon

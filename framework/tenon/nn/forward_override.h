@@ -7,6 +7,8 @@
 #include <tenon/core/export.h>
 #include <tenon/tensor/tensor.h>
 
+#include <memory>
+
 namespace tenon::nn {
 
 class Module;
@@ -20,6 +22,9 @@ class TENON_EXPORT ForwardOverride {
   TENON_API virtual ~ForwardOverride();
   /// What self.forward(input) returns.
   virtual Tensor forward(Module& self, const Tensor& input) = 0;
+  /// For Module::clone(): what stands for the forward of `copy`, which reset() has just made as if nothing stood for
+  /// `self`'s. Registers in it what `self` has besides; values are copied afterwards. Default: throws Error.
+  TENON_API virtual std::shared_ptr<ForwardOverride> for_clone(const Module& self, Module& copy) const;
 };
 
 }  // namespace tenon::nn

@@ -15,6 +15,9 @@
 namespace tenon::nn {
 
 ForwardOverride::~ForwardOverride() = default;
+std::shared_ptr<ForwardOverride> ForwardOverride::for_clone(const Module& self, Module&) const {
+  throw Error(fmt::format("clone(): what computes in place of {}'s forward cannot be cloned", self.name()));
+}
 
 namespace {
 
@@ -42,6 +45,7 @@ void copy_tensors(const OrderedDict<std::string, Tensor>& from, OrderedDict<std:
     const Tensor& tensor = item.value();
     if (!tensor.defined()) continue;
     const bool moves = device && tensor.device() != *device;
+    if (!is_floating_point(tensor.scalar_type())) to[item.key()].set_requires_grad(false);
     to[item.key()].set_data(moves ? tensor.to(*device) : tensor.clone());
     if (is_floating_point(tensor.scalar_type())) to[item.key()].set_requires_grad(tensor.requires_grad());
   }
@@ -97,6 +101,7 @@ void Module::forget_registered(Module& copy) {
 }
 
 void Module::copy_registered(Module& copy, const std::optional<Device>& device) const {
+  if (forward_override_) copy.forward_override_ = forward_override_->for_clone(*this, copy);
   copy_tensors(parameters_, copy.parameters_, device, "parameters", "register_parameter()");
   copy_tensors(buffers_, copy.buffers_, device, "buffers", "register_buffer()");
   expect_equal(copy.children_.size(), children_.size(), "child modules", "register_module()");

@@ -38,6 +38,24 @@ Tensor product(const LayerView& view, const Tensor& scale, const quantized::Quan
   return quantized::conv2d(x, w, view.bias(), window_of(*view.conv2d()), relu);
 }
 
+/// With fewer channels than these an instruction that multiplies four integers at once has little to multiply.
+constexpr std::int64_t kFewChannels = 16;
+
+/// Whether a convolution of floats is faster than one of integers.
+bool is_faster_with_floats(const LayerView& view) {
+  const Conv2dImpl* conv = view.conv2d();
+  return conv != nullptr && conv->options.in_channels() / conv->options.groups() < kFewChannels;
+}
+
+/// The same product, of the numbers that the integers stand for.
+Tensor product_of_floats(const LayerView& view, const Tensor& scale, const quantized::QuantizedTensor& x, bool relu) {
+  const Tensor weight = quantized::dequantize(quantized::QuantizedWeight{view.weight(), scale});
+  const Conv2dImpl& conv = *view.conv2d();
+  const Tensor y = tenon::conv2d(quantized::dequantize(x), weight, view.bias(), conv.options.stride(),
+                                 window_of(conv).padding, conv.options.dilation(), conv.options.groups());
+  return relu ? y.relu_() : y;
+}
+
 Tensor weight_only(const LayerView& view, const Tensor& scale, const Tensor& input) {
   const bool halves = view.weight().scalar_type() == kUInt8;
   return quantized::weight_only_linear(input, {view.weight(), scale, halves ? 4 : 8}, view.bias());
@@ -52,6 +70,12 @@ quantized::QuantizedTensor at_own_scale(const Tensor& input) {
 }  // namespace
 
 Tensor Fused::forward(Module&, const Tensor& input) { return input; }
+
+std::shared_ptr<ForwardOverride> Fused::for_clone(const Module&, Module& copy) const {
+  make_fused(copy);
+  drop_norm(copy);
+  return std::make_shared<Fused>();
+}
 
 void make_fused(Module& module) {
   PurposeGuard purpose(Purpose::kParameter);
@@ -116,6 +140,21 @@ Layer& LayerView::layer() const {
 
 const Layer* LayerView::existing_layer() const { return dynamic_cast<const Layer*>(module_.forward_override()); }
 
+std::shared_ptr<ForwardOverride> Layer::for_clone(const Module& self, Module& copy) const {
+  if (scheme == Scheme::kObserved)
+    throw Error("clone(): a prepared layer watches its input: convert() the model, or clone it before prepare()");
+  const LayerView view(copy);
+  for (const auto& parameter : self.named_parameters(false))
+    if (parameter.key() == "bias" && !view.bias().defined()) view.set_bias(tenon::empty_like(parameter.value()));
+  const auto there = copy.named_buffers(false);
+  for (const auto& buffer : self.named_buffers(false))
+    if (!there.contains(buffer.key())) copy.register_buffer(buffer.key(), tenon::empty_like(buffer.value()));
+  const auto cloned = std::make_shared<Layer>();
+  cloned->scheme = scheme;
+  cloned->relu = relu;
+  return cloned;
+}
+
 Tensor Layer::forward(Module& self, const Tensor& input) {
   const LayerView view(self);
   if (scheme == Scheme::kFloat || scheme == Scheme::kObserved) {
@@ -135,11 +174,11 @@ Tensor Layer::forward(Module& self, const Tensor& input) {
   }
   if (scheme == Scheme::kDynamic) return product(view, scale, at_own_scale(input), relu);
   const Tensor& zero_point = buffers["input_zero_point"];
-  const bool is_picture = view.conv2d() != nullptr;
+  const bool is_picture = view.conv2d() != nullptr, with_floats = is_faster_with_floats(view);
   const bool batched = !is_picture || input.dim() == 4;
   const auto x = integers_of(batched ? input : input.unsqueeze(0), buffers["input_scale"].item<double>(),
-                             zero_point.item<std::int64_t>(), zero_point.scalar_type(), is_picture);
-  const Tensor y = product(view, scale, x, relu);
+                             zero_point.item<std::int64_t>(), zero_point.scalar_type(), is_picture && !with_floats);
+  const Tensor y = (with_floats ? product_of_floats : product)(view, scale, x, relu);
   return batched ? y : y.squeeze(0);
 }
 

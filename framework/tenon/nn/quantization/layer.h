@@ -16,6 +16,7 @@ namespace tenon::nn::quantization {
 class Fused final : public ForwardOverride {
  public:
   Tensor forward(Module& self, const Tensor& input) override;
+  std::shared_ptr<ForwardOverride> for_clone(const Module& self, Module& copy) const override;
 };
 inline constexpr const char* kFusedName = "fused";
 /// Registers that buffer and lets the module return its input.
@@ -35,6 +36,8 @@ enum class Scheme {
 class Layer final : public ForwardOverride {
  public:
   Tensor forward(Module& self, const Tensor& input) override;
+  /// Throws Error for a layer that is observed.
+  std::shared_ptr<ForwardOverride> for_clone(const Module& self, Module& copy) const override;
 
   Scheme scheme = Scheme::kFloat;
   bool relu = false;

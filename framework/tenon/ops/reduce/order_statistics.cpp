@@ -106,10 +106,10 @@ Tensor quantile_view(const Tensor& self, const Tensor& q, std::optional<std::int
   Tensor line = dim && self.dim() > 0 ? self.movedim(at, -1) : self.reshape({-1});
   const std::int64_t last = line.size(-1) - 1;
   const Tensor sorted = std::get<0>(line.sort(-1));
-  // Ranks of (…, q), in numbers of the input's dtype.
+  // Ranks of (…, q). In float64, as in PyTorch: a tenth in float32 is more than a tenth, and so is its rank.
   Dims rank_sizes = sorted.impl().sizes();
   rank_sizes.back() = q.numel();
-  const Tensor shares = q.reshape({-1});
+  const Tensor shares = q.reshape({-1}).to(kFloat64);
   Tensor ranks;
   if (ignore_nan) {
     const Tensor highest = sorted.isnan().logical_not().sum(-1, true).sub(1);
@@ -123,7 +123,8 @@ Tensor quantile_view(const Tensor& self, const Tensor& q, std::optional<std::int
   const Tensor below = ranks.detach().to(kInt64);
   Tensor values = sorted.gather(-1, below);
   if (interpolation == "linear" || interpolation == "midpoint") {
-    const Tensor weights = interpolation == "midpoint" ? full_like(ranks, 0.5) : ranks.sub(below);
+    const Tensor weights =
+        (interpolation == "midpoint" ? full_like(ranks, 0.5) : ranks.sub(below)).to(sorted.scalar_type());
     const Tensor above = sorted.gather(-1, ranks.detach().ceil().to(kInt64));
     values = values.lerp(above, weights);
   }

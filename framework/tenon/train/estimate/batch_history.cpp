@@ -133,7 +133,7 @@ Calls record_calls(const ExperimentConfig& config, std::int64_t& examples) {
                          const LayerContext&) { return std::make_unique<TakesDown>(std::move(inner), calls); },
        .wrap_source = {}});
   ExperimentConfig stand_in = on_addresses(config, 0);
-  stand_in.allocator = allocator_from_spec("direct");
+  stand_in.allocator = allocator_from_spec(kDefaultAllocator);
   stand_in.allocator.layers = {{kLayer, Options()}};
   examples = run_on_addresses(stand_in, config.device).examples;
   sort_frees(*calls);

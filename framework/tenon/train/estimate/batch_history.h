@@ -25,7 +25,7 @@ struct Asked {
 };
 using Calls = std::vector<Asked>;
 
-/// What two steps and a test ask for on addresses that have no end, under the policy `direct`; `examples` becomes the
+/// What two steps and a test ask for on addresses that have no end; `examples` becomes the
 /// size of the data set. Throws what run_on_addresses throws.
 Calls record_calls(const ExperimentConfig& config, std::int64_t& examples);
 

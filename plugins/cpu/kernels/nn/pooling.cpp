@@ -5,6 +5,7 @@
 #include "kernels/register.h"
 
 #include <limits>
+#include <type_traits>
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
@@ -69,6 +70,12 @@ T least() {
   return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 }
 
+/// Whether a later element takes the place of the largest so far; NaN does.
+template <class T>
+inline bool exceeds(T candidate, T value) {
+  return (candidate > value) | (candidate != candidate);
+}
+
 template <class T>
 void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
   for (i64 od = 0; od < s.out[0]; ++od) {
@@ -93,7 +100,7 @@ void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
             const i64 row = ((d0 + kd * s.dilation[0]) * s.in[1] + h0 + kh * s.dilation[1]) * s.in[2] + w0;
             for (i64 kw = kw0; kw < kw1; ++kw) {
               const T candidate = x[row + kw * s.dilation[2]];
-              if (candidate > value || candidate != candidate) {
+              if (exceeds(candidate, value)) {
                 value = candidate;
                 best = row + kw * s.dilation[2];
               }
@@ -107,33 +114,79 @@ void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
   }
 }
 
-// The 2 x 2 window with stride 2 of most small networks.
+// The 2 x 2 window with stride 2 of most small networks, whose rows are often shorter than a vector: the maxima of
+// pairs side by side are taken over many rows at once, and those of two rows in whole vectors, whose end the next row
+// overwrites. Where a maximum stands is a number as wide as an element, so that both have the same lanes.
 template <class T>
-void max_plane_2x2(const Shape& s, const T* x, T* y, i64* index) {
-  const i64 width = s.in[2];
-  for (i64 oh = 0; oh < s.out[1]; ++oh) {
-    const T* a = x + 2 * oh * width;
-    const T* b = a + width;
-    const i64 base = 2 * oh * width;
-#pragma GCC ivdep
-    for (i64 ow = 0; ow < s.out[2]; ++ow) {
-      T value = a[2 * ow];
-      i64 best = base + 2 * ow;
-      const T v1 = a[2 * ow + 1], v2 = b[2 * ow], v3 = b[2 * ow + 1];
-      const bool t1 = v1 > value || v1 != v1;
-      value = t1 ? v1 : value;
-      best = t1 ? base + 2 * ow + 1 : best;
-      const bool t2 = v2 > value || v2 != v2;
-      value = t2 ? v2 : value;
-      best = t2 ? base + width + 2 * ow : best;
-      const bool t3 = v3 > value || v3 != v3;
-      y[ow] = t3 ? v3 : value;
-      index[ow] = t3 ? base + width + 2 * ow + 1 : best;
-    }
-    y += s.out[2];
-    index += s.out[2];
+class Max2x2 {
+ public:
+  static bool suits(const Shape& s) {
+    return s.in[0] == 1 && s.kernel[0] == 1 && s.kernel[1] == 2 && s.kernel[2] == 2 && s.stride[1] == 2 &&
+           s.stride[2] == 2 && s.padding[1] == 0 && s.padding[2] == 0 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
+           2 * s.out[1] <= s.in[1] && 2 * s.out[2] <= s.in[2];
   }
-}
+
+  void plane(const Shape& s, const T* x, T* y, i64* index) {
+    const i64 width = s.out[2];
+    if (2 * width == s.in[2] && width <= kMost) return whole_rows(s, x, y, index);
+    for (i64 row = 0; row < s.out[1]; ++row) {
+      for (i64 start = 0; start < width; start += kMost) {
+        const i64 count = smaller(kMost, width - start), first = 2 * (row * s.in[2] + start);
+        take_pairs(x + first, 0, count);
+        take_pairs(x + first + s.in[2], count, count);
+        take_rows(count, 0, s.in[2]);
+        hand_out(count, first, y + row * width + start, index + row * width + start);
+      }
+    }
+  }
+
+ private:
+  using Place = std::conditional_t<sizeof(T) == 4, i32, i64>;
+  static constexpr i64 kMost = 512;  // outputs at once
+  static constexpr i64 kVector = 16;
+
+  // What one row leaves over belongs to the next.
+  void whole_rows(const Shape& s, const T* x, T* y, i64* index) {
+    const i64 width = s.out[2], at_once = kMost / width;
+    for (i64 row = 0; row < s.out[1]; row += at_once) {
+      const i64 rows = smaller(at_once, s.out[1] - row), first = 4 * row * width;
+      take_pairs(x + first, 0, 2 * rows * width);
+      for (i64 r = 0; r < rows; ++r) take_rows(width, r, 2 * width);
+      hand_out(rows * width, first, y + row * width, index + row * width);
+    }
+  }
+
+  void take_pairs(const T* x, i64 at, i64 count) {
+    for (i64 i = 0; i < count; ++i) {
+      const T left = x[2 * i], right = x[2 * i + 1];
+      const bool is_right = exceeds(right, left);
+      pairs_[at + i] = is_right ? right : left;
+      rights_[at + i] = is_right ? 1 : 0;
+    }
+  }
+  // `below`: from an element to the one below it.
+  void take_rows(i64 width, i64 row, i64 below) {
+    const T *upper = pairs_ + 2 * row * width, *lower = upper + width;
+    const Place *upper_right = rights_ + 2 * row * width, *lower_right = upper_right + width;
+    const auto first = static_cast<Place>(4 * row * width), second = static_cast<Place>(first + below);
+    for (i64 start = 0; start < width; start += kVector) {
+#pragma GCC ivdep
+      for (i64 i = start; i < start + kVector; ++i) {
+        const bool is_lower = exceeds(lower[i], upper[i]);
+        values_[row * width + i] = is_lower ? lower[i] : upper[i];
+        const Place right = is_lower ? lower_right[i] : upper_right[i];
+        places_[row * width + i] = (is_lower ? second : first) + static_cast<Place>(2 * i) + right;
+      }
+    }
+  }
+  void hand_out(i64 count, i64 first, T* y, i64* index) const {
+    for (i64 i = 0; i < count; ++i) y[i] = values_[i];
+    for (i64 i = 0; i < count; ++i) index[i] = first + places_[i];
+  }
+
+  T pairs_[2 * kMost + kVector] = {}, values_[kMost + kVector];
+  Place rights_[2 * kMost + kVector] = {}, places_[kMost + kVector];
+};
 
 template <class T>
 void run_max(KernelContext& context, const Shape& s, const TensorView& y, const TensorView& index, const TensorView& x,
@@ -141,14 +194,17 @@ void run_max(KernelContext& context, const Shape& s, const TensorView& y, const 
   const T* in = lanes_of<T>(context, x, lane);
   T* out = room_for<T>(context, y, lane);
   i64* positions = static_cast<i64*>(index.data);
-  const bool small = s.in[0] == 1 && s.kernel[0] == 1 && s.kernel[1] == 2 && s.kernel[2] == 2 && s.stride[1] == 2 &&
-                     s.stride[2] == 2 && s.padding[1] == 0 && s.padding[2] == 0 && s.dilation[1] == 1 &&
-                     s.dilation[2] == 1 && 2 * s.out[1] <= s.in[1] && 2 * s.out[2] <= s.in[2];
+  const bool is_small = Max2x2<T>::suits(s);
   const i64 in_plane = s.in_plane(), out_plane = s.out_plane();
   parallel(s.planes, kGrain / larger<i64>(1, in_plane) + 1, 1, [&](i64 begin, i64 end) {
+    Max2x2<T> small;
     for (i64 p = begin; p < end; ++p) {
-      (small ? &max_plane_2x2<T> : &max_plane_general<T>)(s, in + p * in_plane, out + p * out_plane,
-                                                          positions + p * out_plane);
+      const T* plane = in + p * in_plane;
+      if (is_small) {
+        small.plane(s, plane, out + p * out_plane, positions + p * out_plane);
+      } else {
+        max_plane_general(s, plane, out + p * out_plane, positions + p * out_plane);
+      }
     }
   });
   write_back(y, out, lane);
@@ -190,7 +246,7 @@ void run_adaptive_max(KernelContext& context, const Shape& s, const TensorView& 
                      ++c) {
                   const i64 position = (z * one.in[1] + r) * one.in[2] + c;
                   const T candidate = plane[position];
-                  if (best < 0 || candidate > value || candidate != candidate) {
+                  if (best < 0 || exceeds(candidate, value)) {
                     value = candidate;
                     best = position;
                   }

@@ -32,6 +32,12 @@ T quantized(float x, const Rounding& r) {
   return static_cast<T>(static_cast<i32>((v + kShift) - kShift + r.zero));
 }
 
+/// `r` by value: what is written as bytes might be any object that has an address.
+template <class T>
+void quantize_run(const float* __restrict from, T* __restrict to, i64 count, const Rounding r) {
+  for (i64 i = 0; i < count; ++i) to[i] = quantized<T>(from[i], r);
+}
+
 bool same_strides(const TensorView& a, const TensorView& b) {
   for (int d = 0; d < a.rank; ++d) {
     if (a.sizes[d] != 1 && a.strides[d] != b.strides[d]) return false;
@@ -56,7 +62,7 @@ void quantize_turned(const TensorView& x, const TensorView& y, const Rounding& r
         const float* row = from + (picture * channels + c) * positions + first;
         T* column = to + (picture * positions + first) * channels + c;
         T values[kTile];
-        for (i64 p = 0; p < count; ++p) values[p] = quantized<T>(row[p], r);
+        quantize_run(row, values, count, r);
         for (i64 p = 0; p < count; ++p) column[p * channels] = values[p];
       }
     }
@@ -84,14 +90,12 @@ void quantize_as(const TensorView& y, Views inputs, const QuantizeAttributes& a)
     const auto* zeros = static_cast<const i32*>(at(inputs, 2).data);
     return each_run(x, a.axis, [&](i64 channel, i64 first, i64 count) {
       const Rounding r = rounding<T>(scales[channel], zeros[channel]);
-      for (i64 i = first; i < first + count; ++i) to[i] = quantized<T>(from[i], r);
+      quantize_run(from + first, to + first, count, r);
     });
   }
   const Rounding r = rounding<T>(static_cast<float>(a.scale), a.zero_point);
   if (!same_strides(x, y)) return quantize_turned<T>(x, y, r);
-  parallel(numel(x), kGrain, 64, [&](i64 begin, i64 end) {
-    for (i64 i = begin; i < end; ++i) to[i] = quantized<T>(from[i], r);
-  });
+  parallel(numel(x), kGrain, 64, [&](i64 begin, i64 end) { quantize_run(from + begin, to + begin, end - begin, r); });
 }
 
 template <class T>
