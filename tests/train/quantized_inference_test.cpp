@@ -25,6 +25,9 @@ TEST_F(QuantizedInference, ACalibratedNetworkIsAQuarterAndAsGood) {
     EXPECT_NEAR(figures["quantized_test_accuracy"], figures["float_test_accuracy"], 0.03);
     EXPECT_LT(figures["quantized_parameter_bytes"], 0.28 * figures["float_parameter_bytes"]);
     EXPECT_GT(figures["quantized_layers"], 3);
+    ASSERT_FALSE(sink.notes.empty());
+    EXPECT_THAT(sink.notes.back(), ::testing::MatchesRegex("static: test accuracy .* to .* %, parameters .*iB to .*iB, "
+                                                           "peak of inference .*iB to .*iB, .* to .* s"));
     EXPECT_GT(figures["quantized_inference_seconds"], 0);
     // Between layers there are floats, channels last, of which a pooling layer makes a copy.
     EXPECT_LT(figures["quantized_inference_peak_bytes"], 1.7 * figures["float_inference_peak_bytes"]);

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
+#include <tenon/core/units.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 namespace tenon::train {
@@ -96,6 +98,25 @@ std::vector<std::pair<std::string, double>> compare_quantized(const QuantizedInf
   note("quantized");
   figures.emplace_back("quantized_layers", static_cast<double>(q::quantized_layers(*request.model.module)));
   return figures;
+}
+
+std::string sentence_on(std::string_view scheme, std::span<const std::pair<std::string, double>> figures) {
+  const auto of = [&](const std::string& name) {
+    const auto found = std::ranges::find(figures, name, &std::pair<std::string, double>::first);
+    return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+  };
+  const auto both = [&](const std::string& name, const auto& shown) {
+    return fmt::format("{} to {}", shown(of("float_" + name)), shown(of("quantized_" + name)));
+  };
+  const auto bytes = [](double value) { return format_bytes(static_cast<std::size_t>(value)); };
+  const std::string quality =
+      std::isnan(of("float_test_accuracy"))
+          ? "test loss " + both("test_loss", [](double value) { return fmt::format("{:.4f}", value); })
+          : "test accuracy " + both("test_accuracy", [](double value) { return fmt::format("{:.2f}", 100 * value); }) +
+                " %";
+  return fmt::format("{}: {}, parameters {}, peak of inference {}, {} s", scheme, quality,
+                     both("parameter_bytes", bytes), both("inference_peak_bytes", bytes),
+                     both("inference_seconds", [](double value) { return fmt::format("{:.3f}", value); }));
 }
 
 }  // namespace tenon::train

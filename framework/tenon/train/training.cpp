@@ -273,6 +273,7 @@ void Training::compare_with_integers() {
                                           .batch_size = batch_size_,
                                           .test_batch_size = options_.integer("test_batch_size")});
   result_.figures.insert(result_.figures.end(), figures.begin(), figures.end());
+  progress_.note(sentence_on(scheme, figures));
 }
 
 bool Training::run_epoch(int epoch) {
