@@ -255,6 +255,7 @@ void Training::note_theory() {
   const Theory theory = theory_of(theory_request());
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
+  result_.figures.emplace_back("expected_optimizer_state_bytes", static_cast<double>(theory_request().state_bytes));
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);
   result_.figures.emplace_back("expected_relative_time", theory.relative_time);
 }
