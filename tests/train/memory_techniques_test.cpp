@@ -2,6 +2,9 @@
 // each technique saves what is said of it.
 #include "train/experiment_fixture.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -12,6 +15,7 @@ namespace {
 struct Row {
   std::int64_t activations = 0, gradients = 0, state = 0, total = 0, parameters = 0;
   double expected_activations = 0, expected_gradients = 0, expected_state = 0, expected_total = 0;
+  double kernel_workspace = 0;  ///< without casts of parameters
   std::vector<double> losses;
 };
 
@@ -77,18 +81,22 @@ class MemoryTechniques : public Experiment {
             .expected_gradients = figure("expected_gradient_bytes"),
             .expected_state = figure("expected_optimizer_state_bytes"),
             .expected_total = figure("expected_total_bytes"),
+            .kernel_workspace =
+                std::max(0.0, static_cast<double>(peak(Purpose::kWorkspace)) - figure("expected_cast_bytes")),
             .losses = result.losses};
   }
 };
 
 void expect_theory(const Rows& rows) {
-  ASSERT_GE(rows.size(), 12u);
+  ASSERT_GE(rows.size(), 4u);
   const auto ratio = [](std::int64_t measured, double expected) { return static_cast<double>(measured) / expected; };
   for (const auto& [name, row] : rows) {
     EXPECT_NEAR(ratio(row.activations, row.expected_activations), 1, 0.03) << name;
     EXPECT_NEAR(ratio(row.gradients, row.expected_gradients), 1, 0.03) << name;
     EXPECT_NEAR(ratio(row.state, row.expected_state), 1, 0.03) << name;
-    EXPECT_NEAR(ratio(row.total, row.expected_total), 1, 0.05) << name;
+    // Processors without products in 16 bits convert operands, and convolutions and products may pack them.
+    EXPECT_GT(ratio(row.total, row.expected_total), 0.95) << name;
+    EXPECT_LT(ratio(row.total, row.expected_total + row.kernel_workspace), 1.05) << name;
   }
 }
 
@@ -105,6 +113,29 @@ TEST_F(MemoryTechniques, EveryRowTakesWhatTheoryExpects) {
   EXPECT_NEAR(saved(all, "micro-batches 1/4"), 0.75, 0.01);
   EXPECT_GE(saved(all, "checkpointing to a half"), 0.50);
   EXPECT_GT(saved(all, "in-place activations"), 0);
+  EXPECT_GE(saved(all, "mixed precision"), 0.4) << "the stream and what norms read stay in float32";
+  EXPECT_GE(saved(all, "mixed + checkpointing"), 0.75);
+}
+
+TEST_F(MemoryTechniques, MixedPrecisionTakesWhatTheoryExpectsWithEverySwitch) {
+  const std::vector<std::vector<std::string>> variants = {
+      {"model.activation=\"gelu\""},
+      {"model.dropout=0.1"},
+      {"model.dropout=0.1", "model.activation=\"gelu\""},
+      {"model.vocabulary=4000", "train.zero_grad=\"none\""},
+      {"model.vocabulary=8000", "train.chunked_loss=8"},
+      {"model.tied=false", "model.vocabulary=2000"},
+      {"model.layers=3", "train.batch_size=64"},
+      {"train.batch_size=4", "train.zero_grad=\"none\""},
+      {"train.inplace_activations=true"},
+  };
+  for (const std::vector<std::string>& variant : variants) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(variant, " ")));
+    std::vector<std::string> words = kOnAddresses;
+    words.insert(words.end(), variant.begin(), variant.end());
+    expect_theory(rows(
+        words, {"mixed precision", "mixed + checkpointing", "mixed + micro-batches", "mixed + optimizer in backward"}));
+  }
 }
 
 // Where next to nothing passes, the largest parameter's gradient stands beside the table's, which comes from the output
@@ -129,7 +160,8 @@ TEST_F(MemoryTechniques, SmallerOnTheCpuTheRowsTakeWhatTheoryExpectsAndLoseNothi
   const std::vector<double>& plain = all.at("none of them").losses;
   for (const auto& [name, row] : all) {
     ASSERT_EQ(row.losses.size(), plain.size()) << name;
-    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(row.losses[i], plain[i], 1e-4) << name;
+    const double noise = name.starts_with("mixed") ? 0.02 : 1e-4;
+    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(row.losses[i], plain[i], noise) << name;
   }
   for (const char* name : {"checkpointing", "checkpointing of 3 blocks", "checkpointing to a half", "set_to_none",
                            "in-place activations", "optimizer in backward", "checkpointing + set_to_none"})

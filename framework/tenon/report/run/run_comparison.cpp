@@ -136,6 +136,7 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       purpose("optimizer_state", "optimizer state"),
       theory("expected_optimizer_state_bytes", "expected state"),
       purpose("workspace", "workspace"),
+      theory("expected_cast_bytes", "expected casts"),
       purpose("data", "data"),
       {{"device_calls_per_step", "device calls/step", !by_purpose},
        [](const RunSummary& run) { return real(run.device_calls_per_step, 2); }},
