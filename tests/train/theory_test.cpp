@@ -111,6 +111,19 @@ TEST(Theory, ATableAtBothEndsHasTwoGradientsThatWaitForEachOther) {
   EXPECT_EQ(theory_of(r).gradient_bytes, 4. * (200 + 6 * 100)) << "one of them through all blocks";
 }
 
+TEST(Theory, CastsOfParametersStandBesideActivationsUntilTheyAreRead) {
+  TheoryRequest r = request();
+  r.casts = {.block = 20, .head = 70};
+  EXPECT_EQ(theory_of(r).cast_bytes, 4. * (10 * 20 + 70));
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * 6 * 1080 + 4 * (200 + 70 + 10 * 20)) << "at the loss: all";
+  r.checkpointed = 10;
+  r.form.head = 0;
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * (6 * (50 + 100) + 200 + 9 * 60 + 6 * 8 + 20))
+      << "the first block's, again";
+  r.form.head = 1000;
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * (6 * 1130 + 10 * 20 + 70)) << "in the forward pass: all";
+}
+
 TEST(Theory, AnUpdateInBackwardLeavesTheLargestGradient) {
   TheoryRequest r = request();
   r.optimizer_in_backward = true;

@@ -150,6 +150,7 @@ Model make_model(const ModelRequest& request) {
   ModelRequest resolved{.options = options,
                         .data = request.data,
                         .inplace_activations = request.inplace_activations,
+                        .mixed_precision = request.mixed_precision,
                         .checkpoint = request.checkpoint};
   return known.make(resolved);
 }

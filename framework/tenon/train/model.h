@@ -34,6 +34,7 @@ struct ModelRequest {
   const Options& options;  ///< the section [model]
   DataShape data;
   bool inplace_activations = false;
+  bool mixed_precision = false;  ///< it will run under autocast: for its closed forms
   CheckpointedBlocks checkpoint{};
 };
 
@@ -61,6 +62,7 @@ struct Model {
   bool has_answers = true;     ///< its largest outputs can be right or wrong
   ActivationForm activations;  ///< without blocks: no closed form is known
   GradientForm gradients;      ///< for such a form
+  CastForm casts;
 };
 /// Of a holder whose forward takes one tensor.
 template <class Holder>

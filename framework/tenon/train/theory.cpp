@@ -9,17 +9,17 @@ namespace {
 /// The highest of all moments of a step, in elements.
 class Peaks {
  public:
-  void moment(double activations, double gradients) {
+  void moment(double activations, double gradients, double casts) {
     activations_ = std::max(activations_, activations);
     gradients_ = std::max(gradients_, gradients);
-    both_ = std::max(both_, activations + gradients);
+    all_ = std::max(all_, activations + gradients + casts);
   }
   double activations() const { return activations_; }
   double gradients() const { return gradients_; }
-  double both() const { return both_; }
+  double all() const { return all_; }
 
  private:
-  double activations_ = 0, gradients_ = 0, both_ = 0;
+  double activations_ = 0, gradients_ = 0, all_ = 0;
 };
 
 /// A step of `n` examples at once.
@@ -29,6 +29,7 @@ class Step {
       : request_(request),
         form_(request.form),
         gradients_(request.gradients),
+        casts_(request.casts),
         n_(static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches)),
         parameters_(static_cast<double>(request.parameters)),
         is_held_(request.gradients_stay || request.micro_batches > 1),
@@ -39,7 +40,7 @@ class Step {
     head();
     for (std::int64_t block = form_.blocks; block > 0; --block) backward_of(static_cast<double>(block));
     embedding();
-    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_);  // the update
+    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_, 0);  // the update
     return peaks_;
   }
 
@@ -58,28 +59,38 @@ class Step {
   /// Where the table of symbols is the output layer too, its gradient waits for its other half.
   double waiting() const { return std::max(0.0, gradients_.embedding - gradients_.embedding_parameters); }
 
+  /// In the backward of a block that is the last one left of so many: its own, and those of the blocks before it.
+  double casts_of(double blocks) const {
+    return runs_again(blocks) ? casts_.block : (blocks - static_cast<double>(request_.checkpointed)) * casts_.block;
+  }
+
   void forward() {
     const auto blocks = static_cast<double>(form_.blocks);
-    const double before = is_held_ ? parameters_ : 0;
-    if (!runs_again(blocks)) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before);
+    const double before = is_held_ ? parameters_ : 0, casts = blocks * casts_.block;
+    if (!runs_again(blocks)) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before, casts);
     if (request_.loss_chunks > 0) {
-      peaks_.moment(n_ * (kept_by(blocks) + head_ + gradients_.head_passing / chunks()), before);
+      const double chunk = (gradients_.head_passing / 2 + form_.head_passing) / chunks();
+      peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_input + chunk), before, casts + casts_.head);
       return;
     }
-    peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_passing), before);
+    peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_passing), before, casts + casts_.head);
   }
 
   void head() {
-    const double kept = kept_by(static_cast<double>(form_.blocks)) + head_;
+    const auto blocks = static_cast<double>(form_.blocks);
+    const double kept = kept_by(blocks) + head_;
+    const double casts = casts_.head + (runs_again(blocks) ? 0 : casts_of(blocks));
     if (request_.loss_chunks > 0) {
       // Beside them the gradients of the layer and of what it reads grow from chunk to chunk.
-      peaks_.moment(n_ * kept, of_parameters(0) + gradients_.head_parameters +
-                                   n_ * (2 * gradients_.head_passing / chunks() + form_.block_input));
+      const double passing = gradients_.chunk_passing / chunks() + gradients_.chunk_input;
+      peaks_.moment(n_ * kept, of_parameters(0) + gradients_.chunk_parameters + n_ * passing, casts);
       return;
     }
-    peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing);
-    peaks_.moment(n_ * (kept - gradients_.head_passing / 2),
-                  of_parameters(0) + gradients_.head_parameters + n_ * gradients_.head_passing / 2);
+    peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing, casts);
+    peaks_.moment(
+        n_ * (kept - gradients_.head_passing / 2),
+        of_parameters(0) + gradients_.head_parameters + gradients_.head_beside + n_ * gradients_.head_late_passing,
+        casts);
   }
 
   void backward_of(double block) {
@@ -88,20 +99,24 @@ class Step {
     const double there =
         of_parameters(gradients_.head_parameters + behind * gradients_.block_parameters) + (adds_up ? waiting() : 0);
     const double again = kept_by(block) + (runs_again(block) ? form_.block - form_.block_input : 0);
-    if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input);
-    const double most = std::max(n_ * gradients_.passing, n_ * gradients_.beside_largest + gradients_.largest);
-    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first));
-    peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late));
+    const double casts = casts_of(block), others = casts - casts_.block;
+    if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input, casts);
+    const double most = std::max(n_ * gradients_.passing + gradients_.beside_passing,
+                                 n_ * gradients_.beside_largest + gradients_.largest);
+    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first), casts - casts_.behind);
+    peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
+    if (!adds_up) peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.last_passing + gradients_.last, others);
   }
 
   void embedding() {
     const double there = of_parameters(parameters_ - gradients_.embedding_parameters);
-    peaks_.moment(n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input);
+    peaks_.moment(n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input, 0);
   }
 
   const TheoryRequest& request_;
   const ActivationForm& form_;
   const GradientForm& gradients_;
+  const CastForm& casts_;
   double n_, parameters_;
   bool is_held_;
   double head_;  ///< kept between the last block and the loss
@@ -122,7 +137,8 @@ Theory theory_of(const TheoryRequest& request) {
                                   : 0;
   return {.activation_bytes = element * peaks.activations(),
           .gradient_bytes = element * peaks.gradients(),
-          .total_bytes = always + element * peaks.both(),
+          .cast_bytes = element * (static_cast<double>(request.form.blocks) * request.casts.block + request.casts.head),
+          .total_bytes = always + element * peaks.all(),
           .relative_time = 1 + blocks_again / 3 + head_again};
 }
 
@@ -132,6 +148,19 @@ std::int64_t fewest_checkpointed(TheoryRequest request, double budget) {
   for (; request.checkpointed <= request.form.blocks; ++request.checkpointed)
     if (theory_of(request).activation_bytes <= most) return request.checkpointed;
   return -1;
+}
+
+void note(const TheoryRequest& request, bool is_mixed, std::vector<std::pair<std::string, double>>& figures) {
+  const Theory theory = theory_of(request);
+  figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
+  figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
+  figures.emplace_back("expected_optimizer_state_bytes", static_cast<double>(request.state_bytes));
+  figures.emplace_back("expected_total_bytes", theory.total_bytes);
+  if (is_mixed) {
+    figures.emplace_back("expected_cast_bytes", theory.cast_bytes);
+  } else {
+    figures.emplace_back("expected_relative_time", theory.relative_time);
+  }
 }
 
 }  // namespace tenon::train

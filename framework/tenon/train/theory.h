@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tenon::train {
 
-/// Activations of one example, in elements. A block's figure includes its input.
+/// Activations of one example, in elements of the parameters' dtype: one of 16 bits beside float32 counts a half. A
+/// block's figure includes its input.
 struct ActivationForm {
   double embedding = 0;  ///< before the first block
   double block = 0;      ///< kept for its backward
@@ -14,26 +18,44 @@ struct ActivationForm {
   double head = 0;          ///< after the last block, up to the loss
   double passing = 0;       ///< in a block's forward pass beside what it keeps, at most
   double head_passing = 0;  ///< gone when the loss is there
+  double head_input = 0;    ///< held by whoever computes the loss in chunks, beside what the head keeps of it
 };
 
-/// Gradients that pass, in elements of one example, and those of parameters, in elements.
+/// Gradients that pass, in elements of one example, and those of parameters, in elements; a half as above.
 struct GradientForm {
   double passing = 0;               ///< through a block's backward, at most
+  double beside_passing = 0;        ///< of a parameter, in 16 bits, while that passes
   double first = 0;                 ///< of its parameters, what has its gradient then
   double beside_largest = 0;        ///< pass while the block's largest parameter gets its gradient
   double largest = 0;               ///< parameter of a block
   double late_passing = 0;          ///< most that passes when nearly all of a block's parameters have their gradients
   double late = 0;                  ///< of its parameters, what has its gradient then
+  double last_passing = 0;          ///< when the last of a block's parameters gets its gradient
+  double last = 0;                  ///< of its parameters, what is there then, in 16 bits as well
   double head_passing = 0;          ///< from the loss to the output layer
+  double head_late_passing = 0;     ///< of those, while the layer gets its gradient
+  double chunk_passing = 0;         ///< the same where the head is computed again, as a whole
+  double chunk_input = 0;           ///< of what the head reads, beside that
+  double chunk_parameters = 0;      ///< of the layer's parameters, beside that
   double embedding = 0;             ///< parameters': from both ends of the model, before they are added up
   double head_parameters = 0;       ///< have their gradient before the last block's backward begins
+  double head_beside = 0;           ///< what is in 16 bits of them beside that
   double block_parameters = 0;      ///< of each block
   double embedding_parameters = 0;  ///< that get their gradient behind the first block
+};
+
+/// Parameters that autocast keeps in 16 bits, in elements as above: until the forward pass ends, and until the backward
+/// of the products that read them.
+struct CastForm {
+  double block = 0;
+  double behind = 0;  ///< of those, what is gone when most passes through the block's backward
+  double head = 0;
 };
 
 struct TheoryRequest {
   ActivationForm form;
   GradientForm gradients;
+  CastForm casts;
   std::int64_t parameters = 0;   ///< elements
   std::int64_t state_bytes = 0;  ///< of the optimiser
   std::int64_t data_bytes = 0;
@@ -50,7 +72,8 @@ struct TheoryRequest {
 struct Theory {
   double activation_bytes = 0;
   double gradient_bytes = 0;
-  double total_bytes = 0;  ///< of an allocator that neither rounds nor fragments
+  double cast_bytes = 0;   ///< of parameters, in 16 bits
+  double total_bytes = 0;  ///< of an allocator that neither rounds nor fragments, without what kernels ask for
   double relative_time = 1;
 };
 
@@ -59,11 +82,16 @@ struct Theory {
 /// at the loss, and as they go gradients of parameters come. Of a checkpointed block there are its input and, in its
 /// backward, what it computes again (Chen et al., 2016); of the others what they keep until their backward.
 /// Micro-batches divide the batch. A loss in chunks has logits and their logarithms of one chunk, and in backward a
-/// gradient of each besides. A backward pass costs two forward passes, a second forward pass one more of three.
+/// gradient of each besides. A backward pass costs two forward passes, a second forward pass one more of three. Casts
+/// of parameters stand beside all that: those of a checkpointed block are made twice.
 Theory theory_of(const TheoryRequest& request);
 
 /// The fewest checkpointed blocks with which the peak of activations is at most the share `budget` of what it is with
 /// none; -1 where even all of them leave more.
 std::int64_t fewest_checkpointed(TheoryRequest request, double budget);
+
+/// Theory as a run's figures: expected_activation_bytes and its like. Of mixed precision there is no time, since how
+/// much faster products in 16 bits are depends on the device.
+void note(const TheoryRequest& request, bool is_mixed, std::vector<std::pair<std::string, double>>& figures);
 
 }  // namespace tenon::train

@@ -95,6 +95,7 @@ void Training::prepare() {
   model_ = make_model_on_device(config_, {.options = config_.section("model"),
                                           .data = data_.shape,
                                           .inplace_activations = options_.boolean("inplace_activations"),
+                                          .mixed_precision = precision.autocast.has_value(),
                                           .checkpoint = checkpoint_});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, model_.module->parameters());
@@ -213,6 +214,7 @@ TheoryRequest Training::theory_request() const {
   };
   return {.form = model_.activations,
           .gradients = model_.gradients,
+          .casts = model_.casts,
           .parameters = result_.parameters,
           .state_bytes = state_bytes(options_, model_.module->parameters()),
           .data_bytes = current(Purpose::kData),
@@ -247,16 +249,10 @@ void Training::choose_checkpoints() {
   result_.figures.emplace_back("checkpointed_blocks", static_cast<double>(chosen));
 }
 
-/// Of models that have a closed form: what should come out.
 void Training::note_theory() {
-  // Under autocast some of what is kept has 16 bits, offloaded it is elsewhere: no closed form is known.
+  if (model_.activations.blocks == 0 || techniques_.offload_activations) return;
   const bool is_mixed = precision_named(options_.text("precision")).autocast.has_value();
-  if (model_.activations.blocks == 0 || is_mixed || techniques_.offload_activations) return;
-  const Theory theory = theory_of(theory_request());
-  result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
-  result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
-  result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);
-  result_.figures.emplace_back("expected_relative_time", theory.relative_time);
+  note(theory_request(), is_mixed, result_.figures);
 }
 
 void Training::compare_with_integers() {

@@ -70,14 +70,23 @@ Model make_gpt(const ModelRequest& request) {
   model.serve = [gpt](const PackedSymbols& packed) mutable { return gpt->serve(packed); };
   model.cache = {.layers = options.layers, .heads = options.heads, .depth = options.width / options.heads};
   model.activations = activation_form(options, request.data.context);
-  // Logits, and their logarithms of probabilities; then a gradient of each.
   const auto logits = static_cast<double>(request.data.context * request.data.vocabulary);
-  model.activations.head += logits;
-  model.activations.head_passing = logits;
   const auto width = static_cast<double>(options.width), table = static_cast<double>(request.data.vocabulary) * width;
+  // Logits, and their logarithms of probabilities; then a gradient of each. Under autocast logits are there in 16 bits
+  // too, and so are gradients of logits and table.
+  const double half = options.mixed ? 0.5 : 0;
+  model.activations.head += logits;
+  model.activations.head_passing = (1 + half) * logits;
   model.gradients = gradient_form(options, request.data.context);
   model.gradients.head_passing = 2 * logits;
+  model.gradients.head_late_passing = (1 - half) * logits;
+  model.gradients.chunk_passing = (4 - half) * logits;
   model.gradients.head_parameters = table + 2 * width;  // and the last normalisation
+  model.gradients.head_beside = half * table;
+  model.gradients.chunk_input = (1 - half) * static_cast<double>(request.data.context) * width;
+  model.gradients.chunk_parameters = (1 - half) * table;
+  model.casts = cast_form(options);
+  model.casts.head = half * table;
   model.gradients.embedding = request.options.boolean("tied") ? 2 * table : table;
   model.gradients.embedding_parameters = table;
   return model;

@@ -21,6 +21,9 @@ namespace F = nn::functional;
 
 namespace {
 
+/// An element of 16 bits, in those of float32.
+constexpr double kHalf = 0.5;
+
 nn::Linear linear(std::int64_t in, std::int64_t out, double deviation = kInitialDeviation) {
   nn::Linear layer(in, out);
   nn::init::normal_(layer->weight, 0, deviation);
@@ -67,6 +70,7 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
                              .causal = causal,
                              .relu = model.text("activation") == "relu",
                              .inplace = request.inplace_activations,
+                             .mixed = request.mixed_precision,
                              .checkpoint = request.checkpoint};
   if (options.width % options.heads != 0) {
     throw Error(fmt::format("model.hidden = {} is not divisible by model.heads = {}", options.width, options.heads));
@@ -95,15 +99,49 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
   const bool overwrites = options.relu && options.inplace;
   form.passing = (overwrites ? 1 : options.dropout > 0 ? 4 : 5) * unit;  // before the block's second mask is there
   form.head = 2 * unit + 2 * positions;
+  double mask = unit;
+  if (options.mixed) {
+    // The stream is in float32, operands of products are in 16 bits, and so is what they give. What norms give is in
+    // float32, and there until the branch has been added: beside it that, as it is and in float32, and the sum.
+    form.block = 2 * unit + kHalf * 10 * unit + sums + statistics;
+    form.passing = (3 + kHalf) * unit;
+    form.head = unit + kHalf * unit + 2 * positions;
+    form.head_input = unit;
+    mask = kHalf * unit;
+  }
   if (options.dropout > 0) {
     form.embedding = unit;
-    form.block += 2 * unit;
+    form.block += 2 * mask;
   }
   return form;
 }
 
+namespace {
+
+GradientForm mixed_gradient_form(const TransformerOptions& options, double width, double unit) {
+  // The stream's is in float32. A parameter's comes in 16 bits and is cast while the hidden layer's passes.
+  GradientForm form{.passing = unit + kHalf * 8 * unit,
+                    .first = 4 * width * width + width,
+                    .beside_largest = unit + kHalf * 4 * unit,
+                    .largest = (1 + kHalf) * 4 * width * width,
+                    .late_passing = unit + kHalf * 6 * unit,
+                    .late = 9 * width * width + 10 * width,
+                    .last_passing = 2 * unit,
+                    .last = (12 + kHalf * 3) * width * width + 10 * width,
+                    .block_parameters = 12 * width * width + 13 * width};
+  if (!options.relu) {
+    form.passing = unit + kHalf * 13 * unit;
+    form.beside_passing = kHalf * 4 * width * width;
+    form.first = width;
+  }
+  return form;
+}
+
+}  // namespace
+
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length) {
   const auto width = static_cast<double>(options.width), unit = static_cast<double>(length) * width;
+  if (options.mixed) return mixed_gradient_form(options, width, unit);
   GradientForm form{.passing = 9 * unit,
                     .first = 4 * width * width + width,
                     .beside_largest = 6 * unit,
@@ -117,6 +155,12 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
     form.first = width;
   }
   return form;
+}
+
+CastForm cast_form(const TransformerOptions& options) {
+  if (!options.mixed) return {};
+  const auto width = static_cast<double>(options.width);
+  return {.block = kHalf * (12 * width * width + 9 * width), .behind = options.relu ? kHalf * 4 * width * width : 0};
 }
 
 TransformerBlockImpl::TransformerBlockImpl(const TransformerOptions& options)
@@ -167,7 +211,8 @@ Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
 
 Tensor TransformerBlockImpl::add(const Tensor& x, Tensor branch) const {
   branch = drop(std::move(branch));
-  return options_.inplace ? branch.add_(x) : x + branch;
+  // Under autocast the branch has 16 bits, and the stream keeps its 32.
+  return options_.inplace && branch.scalar_type() == x.scalar_type() ? branch.add_(x) : x + branch;
 }
 
 Tensor TransformerBlockImpl::forward(const Tensor& x) {

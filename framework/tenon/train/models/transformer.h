@@ -20,6 +20,7 @@ struct TransformerOptions {
   bool causal = false;  ///< a position sees itself and what is before it
   bool relu = false;    ///< instead of GELU
   bool inplace = false;
+  bool mixed = false;  ///< trained under autocast: what a model keeps is asked for
   CheckpointedBlocks checkpoint{};
 };
 /// From [model] and [train]. Throws Error where the heads do not divide the width.
@@ -38,6 +39,9 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
 /// layer. The largest parameter is a layer of the perceptron. Later, those of q, k and v are put together beside the
 /// stream's.
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length);
+
+/// The parameters of its blocks that autocast casts; none without it. Norms take theirs in float32.
+CastForm cast_form(const TransformerOptions& options);
 
 class TransformerBlockImpl : public nn::Module {
  public:

@@ -3,7 +3,6 @@
 
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
-#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
 
@@ -37,10 +36,6 @@ void check_checkpoint(const ExperimentConfig& config) {
     refuse("train.checkpoint_budget", "train.checkpoint is off: set it to true for blocks to run again");
   if (has_blocks)
     refuse("train.checkpoint_budget", "train.checkpoint_blocks says already how many blocks run again: leave one out");
-  if (precision_named(train.text("precision")).autocast)
-    refuse("train.checkpoint_budget",
-           "blocks are chosen by a closed form of what they keep, and none is known under mixed precision: "
-           "train.checkpoint_blocks says how many");
 }
 
 std::int64_t checkpointed_blocks(const Options& train) {

@@ -1,0 +1,172 @@
+// The table of examples/experiments/memory_techniques.toml: what theory expects in each row is what is measured, and
+// each technique saves what is said of it.
+#include "train/experiment_fixture.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::test {
+namespace {
+
+/// The peaks of one row, in bytes: measured, and expected.
+struct Row {
+  std::int64_t activations = 0, gradients = 0, state = 0, total = 0, parameters = 0;
+  double expected_activations = 0, expected_gradients = 0, expected_state = 0, expected_total = 0;
+  double kernel_workspace = 0;  ///< without casts of parameters
+  std::vector<double> losses;
+};
+
+/// A device that has addresses and computes nothing.
+const std::vector<std::string> kOnAddresses = {"device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\"",
+                                               "train.max_steps=2"};
+
+/// Rows by name.
+using Rows = std::map<std::string, Row>;
+
+class MemoryTechniques : public Experiment {
+ protected:
+  void SetUp() override {
+    Experiment::SetUp();
+    std::ofstream text(folder / "text");
+    // As many symbols as the text of the file has.
+    for (int i = 0; i < 40000; ++i) text << static_cast<char>(' ' + (i * i / 3 + i / 7) % 95);
+  }
+
+  /// Those of the file's rows that are `wanted`, all of them where none is named, with `more` on top of each.
+  Rows rows(const std::vector<std::string>& more, const std::vector<std::string>& wanted = {}) {
+    const Config config = load(more);
+    Rows all;
+    for (const SweepPoint& cell : config.sweep_cells()) {
+      if (!wanted.empty() && std::ranges::find(wanted, cell.values.front()) == wanted.end()) continue;
+      std::vector<std::string> words = cell.overrides;
+      words.insert(words.end(), more.begin(), more.end());
+      all.emplace(cell.values.front(), run_row(load(words)));
+    }
+    return all;
+  }
+
+ private:
+  Config load(const std::vector<std::string>& overrides) const {
+    ConfigRequest request;
+    request.file = TENON_SOURCE_DIR "/examples/experiments/memory_techniques.toml";
+    request.overrides = {"data.path=\"" + (folder / "text").string() + "\""};
+    request.overrides.insert(request.overrides.end(), overrides.begin(), overrides.end());
+    request.use_environment = false;
+    request.sections = training_sections();
+    return Config::load(request);
+  }
+
+  Row run_row(const Config& config) {
+    shutdown();
+    const ExperimentConfig experiment = config.experiment();
+    install(experiment);
+    const ExperimentResult result = run_experiment(experiment, sink);
+    const auto peak = [&](Purpose purpose) {
+      return result.memory.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+    };
+    const auto figure = [&](std::string_view name) {
+      for (const auto& [known, value] : result.figures)
+        if (known == name) return value;
+      return 0.0;
+    };
+    return {.activations = peak(Purpose::kActivation),
+            .gradients = peak(Purpose::kGradient),
+            .state = peak(Purpose::kOptimizerState),
+            .total = result.memory.requested_bytes.peak,
+            .parameters = result.parameters,
+            .expected_activations = figure("expected_activation_bytes"),
+            .expected_gradients = figure("expected_gradient_bytes"),
+            .expected_state = figure("expected_optimizer_state_bytes"),
+            .expected_total = figure("expected_total_bytes"),
+            .kernel_workspace =
+                std::max(0.0, static_cast<double>(peak(Purpose::kWorkspace)) - figure("expected_cast_bytes")),
+            .losses = result.losses};
+  }
+};
+
+void expect_theory(const Rows& rows) {
+  ASSERT_GE(rows.size(), 4u);
+  const auto ratio = [](std::int64_t measured, double expected) { return static_cast<double>(measured) / expected; };
+  for (const auto& [name, row] : rows) {
+    EXPECT_NEAR(ratio(row.activations, row.expected_activations), 1, 0.03) << name;
+    EXPECT_NEAR(ratio(row.gradients, row.expected_gradients), 1, 0.03) << name;
+    EXPECT_NEAR(ratio(row.state, row.expected_state), 1, 0.03) << name;
+    // Processors without products in 16 bits convert operands, and convolutions and products may pack them.
+    EXPECT_GT(ratio(row.total, row.expected_total), 0.95) << name;
+    EXPECT_LT(ratio(row.total, row.expected_total + row.kernel_workspace), 1.05) << name;
+  }
+}
+
+/// The share of the first row's activations that this row does without.
+double saved(const Rows& rows, const std::string& name) {
+  return 1 - static_cast<double>(rows.at(name).activations) / static_cast<double>(rows.at("none of them").activations);
+}
+
+// In full size, on addresses alone: peaks are those of the run (Estimate.EqualsTheRunThatDrawsItsParameters…).
+TEST_F(MemoryTechniques, EveryRowTakesWhatTheoryExpects) {
+  const Rows all = rows(kOnAddresses);
+  expect_theory(all);
+  EXPECT_GE(saved(all, "checkpointing"), 0.60);
+  EXPECT_NEAR(saved(all, "micro-batches 1/4"), 0.75, 0.01);
+  EXPECT_GE(saved(all, "checkpointing to a half"), 0.50);
+  EXPECT_GT(saved(all, "in-place activations"), 0);
+  EXPECT_GE(saved(all, "mixed precision"), 0.4) << "the stream and what norms read stay in float32";
+  EXPECT_GE(saved(all, "mixed + checkpointing"), 0.75);
+}
+
+TEST_F(MemoryTechniques, MixedPrecisionTakesWhatTheoryExpectsWithEverySwitch) {
+  const std::vector<std::vector<std::string>> variants = {
+      {"model.activation=\"gelu\""},
+      {"model.dropout=0.1"},
+      {"model.dropout=0.1", "model.activation=\"gelu\""},
+      {"model.vocabulary=4000", "train.zero_grad=\"none\""},
+      {"model.vocabulary=8000", "train.chunked_loss=8"},
+      {"model.tied=false", "model.vocabulary=2000"},
+      {"model.layers=3", "train.batch_size=64"},
+      {"train.batch_size=4", "train.zero_grad=\"none\""},
+      {"train.inplace_activations=true"},
+  };
+  for (const std::vector<std::string>& variant : variants) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(variant, " ")));
+    std::vector<std::string> words = kOnAddresses;
+    words.insert(words.end(), variant.begin(), variant.end());
+    expect_theory(rows(
+        words, {"mixed precision", "mixed + checkpointing", "mixed + micro-batches", "mixed + optimizer in backward"}));
+  }
+}
+
+// Where next to nothing passes, the largest parameter's gradient stands beside the table's, which comes from the output
+// layer and waits for its other half from the lookup.
+TEST_F(MemoryTechniques, AnUpdateInBackwardFreesAllButTheLargestGradient) {
+  std::vector<std::string> small = kOnAddresses;
+  small.insert(small.end(), {"train.batch_size=1", "train.test_batch_size=1", "model.context=16"});
+  const Rows all = rows(small, {"set_to_none", "optimizer in backward"});
+  constexpr std::int64_t kBytes = 4, kWidth = 384, kSymbols = 95;
+  constexpr std::int64_t kLargest = 4 * kWidth * kWidth * kBytes, kTable = kSymbols * kWidth * kBytes;
+  constexpr std::int64_t kPassing = 6 * 16 * kWidth * kBytes;
+  const Row& row = all.at("optimizer in backward");
+  EXPECT_GE(row.gradients, kLargest);
+  EXPECT_LE(row.gradients, (kLargest + kTable + kPassing) * 101 / 100);
+  EXPECT_GE(all.at("set_to_none").gradients, row.parameters * kBytes);
+}
+
+TEST_F(MemoryTechniques, SmallerOnTheCpuTheRowsTakeWhatTheoryExpectsAndLoseNothing) {
+  const Rows all = rows({"model.hidden=64", "model.heads=4", "model.layers=6", "model.context=64", "train.max_steps=3",
+                         "train.batch_size=16", "train.threads=1"});
+  expect_theory(all);
+  const std::vector<double>& plain = all.at("none of them").losses;
+  for (const auto& [name, row] : all) {
+    ASSERT_EQ(row.losses.size(), plain.size()) << name;
+    const double noise = name.starts_with("mixed") ? 0.02 : 1e-4;
+    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(row.losses[i], plain[i], noise) << name;
+  }
+  for (const char* name : {"checkpointing", "checkpointing of 3 blocks", "checkpointing to a half", "set_to_none",
+                           "in-place activations", "optimizer in backward", "checkpointing + set_to_none"})
+    EXPECT_TRUE(same_bits(all.at(name).losses, plain)) << name;
+}
+
+}  // namespace
+}  // namespace tenon::test
