@@ -66,7 +66,7 @@ std::size_t Follower::place() const {
   return first;
 }
 
-/// The nearest one that is not served yet.
+/// The nearest one that is not served yet; of two that are as near, the earlier.
 std::optional<std::size_t> Follower::near_by(const Stream& stream, const Key& key) const {
   const auto indices = stream.of_key.find(key);
   if (indices == stream.of_key.end()) return std::nullopt;

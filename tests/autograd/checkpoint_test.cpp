@@ -82,6 +82,23 @@ TEST_P(Checkpoint, NestsAndTakesSeveralTensors) {
   EXPECT_EQ(b.grad().item<float>(), 2 * 4 * 3 + 3 * 4 * 9);
 }
 
+TEST_P(Checkpoint, HandsAFreshOutputOnAsTheTensorThatTheFunctionMade) {
+  const CheckpointOptions options{.use_reentrant = GetParam()};
+  const Tensor x = tensor({2.0}, TensorOptions(kFloat64).requires_grad(true));
+  Tensor made;
+  const Tensor y = checkpoint(
+      [&](Tensor v) {
+        const Tensor result = v * 3.;
+        if (!made.defined()) made = result;
+        return result;
+      },
+      x, options);
+  EXPECT_TRUE(y.is_same(made));
+  EXPECT_TRUE(made.requires_grad());
+  made.backward();
+  EXPECT_EQ(x.grad().item<double>(), 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Checkpoint, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Reentrant" : "ByHooks"; });
 

@@ -296,6 +296,24 @@ TEST(InPlace, ZeroingIsNamedWhereItSpoiltASavedTensor) {
                                      "expected version 0 instead.")));
 }
 
+/// Passes no gradient on.
+struct Stopping : autograd::Function<Stopping> {
+  static Tensor forward(autograd::AutogradContext*, Tensor x) { return x * 1.; }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list) { return {Tensor()}; }
+};
+
+TEST(View, WhoseBaseWasModifiedPassesAnUndefinedGradientOn) {
+  const Tensor x = ones({2, 2}, requires_grad());
+  const Tensor base = x * 1.;
+  const Tensor view = base.view({4});
+  base.mul_(3);
+  ASSERT_EQ(view.grad_fn()->name(), "AsStridedBackward0");
+  Stopping::apply(view).sum().backward();
+  EXPECT_FALSE(x.grad().defined());
+  (view * 2.).sum().backward();
+  EXPECT_TRUE(x.grad().equal(full({2, 2}, 6.)));
+}
+
 TEST(View, AReshapeThatCopiesIsNone) {
   const Tensor x = ones({2, 3}, requires_grad());
   const Tensor copy = x.t().reshape({6});

@@ -1,5 +1,7 @@
 // Rules of autograd that are easily broken: whose memory a gradient is, what hooks and checkpoints see, what belongs to
 // a view, what a custom function gives back.
+#include <tenon/autograd/anomaly_mode.h>
+#include <tenon/autograd/autocast.h>
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
 
@@ -7,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 namespace tenon {
@@ -279,6 +282,46 @@ TEST(Reentrant, AnAnomalyThatReachesNobodyElseIsFoundAtAnyDepth) {
     EXPECT_THAT([&] { Apart::apply(x, depth).backward(); }, ThrowsMessage<Error>(HasSubstr("nan values")))
         << "at depth " << depth;
   }
+}
+
+/// The modes that the backward at the bottom of `depth` others sees, and its thread.
+struct Seen {
+  bool has_anomaly_mode = false, checks_nan = true, casts = false;
+  std::thread::id thread;
+};
+
+struct Looking : Function<Looking> {
+  static inline Seen seen;
+  static Tensor forward(AutogradContext* context, Tensor x, std::int64_t depth) {
+    context->saved_data["depth"] = depth;
+    return x * 1.;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const std::int64_t depth = context->saved_data["depth"].toInt();
+    if (depth == 0) {
+      seen = {AnomalyMode::is_enabled(), AnomalyMode::should_check_nan(), autocast::is_autocast_enabled(kCPU),
+              std::this_thread::get_id()};
+      return {gradients[0], Tensor()};
+    }
+    const AutoGradMode with_gradients(true);
+    Looking::apply(gradients[0].detach().requires_grad_(), depth - 1).sum().backward();
+    return {gradients[0], Tensor()};
+  }
+};
+
+TEST(Reentrant, TheModesOfTheThreadThatWaitsAreThoseOfTheOneThatGoesOn) {
+  for (const std::int64_t depth : {1, 150}) {
+    const DetectAnomalyGuard guard(/*check_nan=*/false);
+    const AutocastGuard casts(kCPU);
+    Looking::apply(tensor({1.0}, in_double()).requires_grad_(), depth).backward();
+    EXPECT_EQ(Looking::seen.thread == std::this_thread::get_id(), depth == 1);
+    EXPECT_TRUE(Looking::seen.has_anomaly_mode) << "at depth " << depth;
+    EXPECT_FALSE(Looking::seen.checks_nan) << "at depth " << depth;
+    EXPECT_TRUE(Looking::seen.casts) << "at depth " << depth;
+  }
+  Looking::apply(tensor({1.0}, in_double()).requires_grad_(), std::int64_t{150}).backward();
+  EXPECT_FALSE(Looking::seen.has_anomaly_mode);
+  EXPECT_FALSE(Looking::seen.casts);
 }
 
 // --- views ----------------------------------------------------------------------------------------------------------

@@ -306,6 +306,12 @@ TEST(BesideLibtorch, TheSecondSlopeOfASoftMarginDoesNotOverflow) {
   expect_tensor(autograd::grad({first.sum()}, {x})[0], {1}, kFloat32, {0});
 }
 
+TEST(BesideLibtorch, TheSlopeOfAPowerOfZeroIsZeroWhereItIsItselfDifferentiable) {
+  const Tensor x = leaf({0, 2});
+  const Tensor slope = autograd::grad({pow(x, 0).sum()}, {x}, {}, std::nullopt, true)[0];
+  expect_tensor(slope, {2}, kFloat64, {0, 0});
+}
+
 TEST(BesideLibtorch, EqualNumbersHaveNoStepBetweenThem) {
   const Tensor a = leaf({1, 2});
   expect_tensor(slope_of(nextafter(a, tensor({1., 3.}, TensorOptions(kFloat64))), a), {2}, kFloat64, {0, 1});
@@ -356,6 +362,18 @@ TEST(BesideLibtorch, AWeightOfAnotherDtypeLeavesThatOfTheInput) {
 
 TEST(BesideLibtorch, ALossLiesWhereItsInputDoes) {
   EXPECT_TRUE(huber_loss(ones({1, 3}).expand({2, 3}), ones({3, 2}).t(), 0).is_contiguous());
+}
+
+TEST(BesideLibtorch, ALossThatIsLaidOutAnewPassesItsSlopesOn) {
+  const Tensor x = leaf({0, 0, 0});
+  const Tensor truth = tensor({{0.5, 4.}, {-0.25, -4.}, {0., 1.}}, TensorOptions(kFloat64)).t();
+  const Tensor loss = huber_loss(x.expand({2, 3}), truth, 0);
+  EXPECT_EQ(loss.grad_fn()->name(), "CloneBackward0");
+  expect_tensor(slope_of(loss, x), {3}, kFloat64, {-1.5, 1.25, -1});
+}
+
+TEST(BesideLibtorch, ALossThatLiesAsItsInputDoesIsNotCopied) {
+  EXPECT_NE(huber_loss(leaf({0, 0}), ones({2}), 0).grad_fn()->name(), "CloneBackward0");
 }
 
 TEST(BesideLibtorch, TruthCanBeAFactorOfAQuotient) {

@@ -269,6 +269,7 @@ TEST(Dropout, KeepsEverythingWhenItDoesNotTrainOrDropsNothingAndNothingAtOne) {
     EXPECT_TRUE(drop(x, 0.5, false).equal(x));
     EXPECT_TRUE(drop(x, 0, true).equal(x));
     EXPECT_TRUE(drop(x, 1, true).equal(zeros_like(x)));
+    EXPECT_EQ(x.sum().item<float>(), 78) << "the input is left as it was";
     EXPECT_THROW(drop(x, -0.01, true), Error);
     EXPECT_THROW(drop(x, 1.01, false), Error);
     EXPECT_EQ(drop(x.narrow(0, 0, 0), 0.5, true).numel(), 0);

@@ -4,8 +4,6 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/symbolic.h>
 
-#include <cmath>
-
 namespace tenon::ops {
 namespace {
 
@@ -54,7 +52,6 @@ Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& 
 }
 
 Symbolic power(const Symbolic& a, const Symbolic& b) {
-  if (a.is_number() && b.is_number()) return std::pow(a.number, b.number);
   if (a.is_number()) return pow(Scalar(a.number), b.tensor);
   if (b.is_number()) return pow(a.tensor, Scalar(b.number));
   return pow(a.tensor, b.tensor);

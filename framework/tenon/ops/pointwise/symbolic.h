@@ -30,7 +30,7 @@ Symbolic operator>=(const Symbolic& a, const Symbolic& b);
 Symbolic operator==(const Symbolic& a, const Symbolic& b);
 /// `yes` where the condition is not zero, else `no`.
 Symbolic select(const Symbolic& condition, const Symbolic& yes, const Symbolic& no);
-/// a to the power of b.
+/// a to the power of b, one of which is a tensor.
 Symbolic power(const Symbolic& a, const Symbolic& b);
 /// The largest whole number that is not above a / b; its gradient is 0.
 Symbolic divide_floor(const Symbolic& a, const Symbolic& b);
