@@ -45,8 +45,8 @@ def answers(program, lines):
             output, why = ran.stdout, f"crash {ran.returncode}"
         except subprocess.TimeoutExpired as late:
             output, why = (late.stdout or b"").decode(), "hang"
-        # What follows the last line end is a line that was begun.
-        result += output.split("\n")[:-1]
+        # What follows the last line end is a line that was begun. Other lines are a library's: MKL names wrong parameters.
+        result += [answer[1:] for answer in output.split("\n")[:-1] if answer.startswith(">")]
         if len(result) < len(lines):
             result.append(why)
     return result

@@ -122,7 +122,8 @@ int main(int count, char** words) {
     for (std::string word; in >> word;) arguments.push_back(word);
     const auto row = by_name.find(name);
     Arguments read(std::move(arguments));
-    std::cout << (row == by_name.end() ? "bad unknown row" : outcome(*row->second, read, flags)) << std::endl;
+    // Marked, since libraries print errors of their own there.
+    std::cout << '>' << (row == by_name.end() ? "bad unknown row" : outcome(*row->second, read, flags)) << std::endl;
   }
   return 0;
 }
