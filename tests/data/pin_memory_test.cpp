@@ -81,6 +81,21 @@ TEST_F(PinMemory, IsACopyWithTheSameValuesAndStrides) {
   EXPECT_TRUE(tenon::ones({2, 0}).pin_memory(device_).is_pinned());
 }
 
+// What lies the same way on both sides is moved as it is: no second copy on the device makes it contiguous first.
+TEST_F(PinMemory, OfATransposedTensorTakesNoOtherMemoryOfTheDeviceWhenItMoves) {
+  const Tensor x = tenon::arange(3000, TensorOptions(kFloat)).view({30, 100}).t();
+  const auto allocations = [&] { return state_.allocator().stats().allocations.allocated; };
+  const std::int64_t before = allocations();
+  const Tensor there = x.pin_memory(device_).to(device_, kFloat, /*non_blocking=*/true);
+  EXPECT_EQ(allocations() - before, 1);
+  EXPECT_EQ(there.strides().vec(), x.strides().vec());
+  const Tensor back = there.to(Device(kCPU), kFloat);
+  EXPECT_EQ(allocations() - before, 1);
+  EXPECT_TRUE(tenon::equal(back, x));
+  EXPECT_TRUE(tenon::equal(there.narrow(1, 3, 20).to(Device(kCPU), kFloat), x.narrow(1, 3, 20))) << "a part of it";
+  EXPECT_TRUE(tenon::equal(there.to(Device(kCPU), kDouble), x.to(kDouble))) << "converted";
+}
+
 TEST_F(PinMemory, ComesFromTheDevicesAllocatorOfItAndGoesBackThere) {
   const auto active = [&] { return host_memory_stats(device_).at("active_bytes.current"); };
   const std::int64_t before = active();

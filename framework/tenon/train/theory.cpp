@@ -33,7 +33,8 @@ class Step {
         n_(static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches)),
         parameters_(static_cast<double>(request.parameters)),
         is_held_(request.gradients_stay || request.micro_batches > 1),
-        head_(form_.head - (request.loss_chunks > 0 ? gradients_.head_passing / 2 : 0)) {}
+        logits_(gradients_.head_passing / 2),
+        head_(head_of(request)) {}
 
   Peaks peaks() {
     forward();
@@ -45,9 +46,15 @@ class Step {
   }
 
  private:
+  static double head_of(const TheoryRequest& request) {
+    const double logits = request.gradients.head_passing / 2;
+    if (request.offloaded) return request.loss_chunks > 0 ? request.gradients.chunk_input : logits;
+    return request.form.head - (request.loss_chunks > 0 ? logits : 0);
+  }
   double chunks() const { return static_cast<double>(request_.loss_chunks); }
   bool runs_again(double block) const { return block <= static_cast<double>(request_.checkpointed); }
   double kept_by(double blocks) const {
+    if (request_.offloaded) return 0;
     const double again = std::min(blocks, static_cast<double>(request_.checkpointed));
     return form_.embedding + again * form_.block_input + (blocks - again) * form_.block;
   }
@@ -61,15 +68,17 @@ class Step {
 
   /// In the backward of a block that is the last one left of so many: its own, and those of the blocks before it.
   double casts_of(double blocks) const {
+    if (request_.offloaded) return 0;  // they are brought back one by one
     return runs_again(blocks) ? casts_.block : (blocks - static_cast<double>(request_.checkpointed)) * casts_.block;
   }
 
   void forward() {
     const auto blocks = static_cast<double>(form_.blocks);
     const double before = is_held_ ? parameters_ : 0, casts = blocks * casts_.block;
-    if (!runs_again(blocks)) peaks_.moment(n_ * (kept_by(blocks) + form_.passing), before, casts);
+    const double passing = request_.offloaded ? form_.away_forward : kept_by(blocks) + form_.passing;
+    if (!runs_again(blocks)) peaks_.moment(n_ * passing, before, casts);
     if (request_.loss_chunks > 0) {
-      const double chunk = (gradients_.head_passing / 2 + form_.head_passing) / chunks();
+      const double chunk = (logits_ + form_.head_passing) / chunks();
       peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_input + chunk), before, casts + casts_.head);
       return;
     }
@@ -88,7 +97,7 @@ class Step {
     }
     peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing, casts);
     peaks_.moment(
-        n_ * (kept - gradients_.head_passing / 2),
+        n_ * (kept - logits_),
         of_parameters(0) + gradients_.head_parameters + gradients_.head_beside + n_ * gradients_.head_late_passing,
         casts);
   }
@@ -98,19 +107,25 @@ class Step {
     const double behind = static_cast<double>(form_.blocks) - block;
     const double there =
         of_parameters(gradients_.head_parameters + behind * gradients_.block_parameters) + (adds_up ? waiting() : 0);
-    const double again = kept_by(block) + (runs_again(block) ? form_.block - form_.block_input : 0);
-    const double casts = casts_of(block), others = casts - casts_.block;
+    const double again = request_.offloaded
+                             ? form_.away_backward
+                             : kept_by(block) + (runs_again(block) ? form_.block - form_.block_input : 0);
+    const double casts = casts_of(block), others = std::max(0.0, casts - casts_.block);
     if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input, casts);
     const double most = std::max(n_ * gradients_.passing + gradients_.beside_passing,
                                  n_ * gradients_.beside_largest + gradients_.largest);
-    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first), casts - casts_.behind);
+    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first), std::max(0.0, casts - casts_.behind));
+    if (request_.offloaded)
+      peaks_.moment(n_ * form_.away_late, there + n_ * gradients_.late_beside_away + (adds_up ? 0 : gradients_.late),
+                    0);
     peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
     if (!adds_up) peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.last_passing + gradients_.last, others);
   }
 
   void embedding() {
     const double there = of_parameters(parameters_ - gradients_.embedding_parameters);
-    peaks_.moment(n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input, 0);
+    peaks_.moment(request_.offloaded ? 0 : n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input,
+                  0);
   }
 
   const TheoryRequest& request_;
@@ -119,6 +134,7 @@ class Step {
   const CastForm& casts_;
   double n_, parameters_;
   bool is_held_;
+  double logits_;
   double head_;  ///< kept between the last block and the loss
   Peaks peaks_;
 };

@@ -15,10 +15,13 @@ struct ActivationForm {
   double block = 0;      ///< kept for its backward
   double block_input = 0;
   std::int64_t blocks = 0;
-  double head = 0;          ///< after the last block, up to the loss
-  double passing = 0;       ///< in a block's forward pass beside what it keeps, at most
-  double head_passing = 0;  ///< gone when the loss is there
-  double head_input = 0;    ///< held by whoever computes the loss in chunks, beside what the head keeps of it
+  double head = 0;           ///< after the last block, up to the loss
+  double passing = 0;        ///< in a block's forward pass beside what it keeps, at most
+  double head_passing = 0;   ///< gone when the loss is there
+  double head_input = 0;     ///< held by whoever computes the loss in chunks, beside what the head keeps of it
+  double away_forward = 0;   ///< in a block's forward pass, at most, where what it keeps is offloaded
+  double away_backward = 0;  ///< of that, back on the device while most gradients pass through the block
+  double away_late = 0;      ///< the same while attention's gradients pass
 };
 
 /// Gradients that pass, in elements of one example, and those of parameters, in elements; a half as above.
@@ -30,6 +33,7 @@ struct GradientForm {
   double largest = 0;               ///< parameter of a block
   double late_passing = 0;          ///< most that passes when nearly all of a block's parameters have their gradients
   double late = 0;                  ///< of its parameters, what has its gradient then
+  double late_beside_away = 0;      ///< pass while what attention kept is back on the device
   double last_passing = 0;          ///< when the last of a block's parameters gets its gradient
   double last = 0;                  ///< of its parameters, what is there then, in 16 bits as well
   double head_passing = 0;          ///< from the loss to the output layer
@@ -66,6 +70,7 @@ struct TheoryRequest {
   std::int64_t loss_chunks = 0;        ///< of the output layer and the loss; 0: as a whole
   bool gradients_stay = false;         ///< zero_grad = "zero": they are there during the forward pass too
   bool optimizer_in_backward = false;  ///< a parameter's gradient goes as soon as it is there
+  bool offloaded = false;              ///< what is kept for backward waits in host memory
 };
 
 /// Bytes at their peaks; the time as a multiple of that of the plain step.
@@ -83,7 +88,8 @@ struct Theory {
 /// backward, what it computes again (Chen et al., 2016); of the others what they keep until their backward.
 /// Micro-batches divide the batch. A loss in chunks has logits and their logarithms of one chunk, and in backward a
 /// gradient of each besides. A backward pass costs two forward passes, a second forward pass one more of three. Casts
-/// of parameters stand beside all that: those of a checkpointed block are made twice.
+/// of parameters stand beside all that: those of a checkpointed block are made twice. Offloaded, nothing is kept on the
+/// device: a block's forward pass has what it works on, its backward what it has brought back.
 Theory theory_of(const TheoryRequest& request);
 
 /// The fewest checkpointed blocks with which the peak of activations is at most the share `budget` of what it is with

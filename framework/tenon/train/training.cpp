@@ -224,7 +224,8 @@ TheoryRequest Training::theory_request() const {
           .checkpointed = checkpoint_.count(model_.activations.blocks),
           .loss_chunks = techniques_.chunked_loss,
           .gradients_stay = techniques_.gradients_stay,
-          .optimizer_in_backward = techniques_.optimizer_in_backward};
+          .optimizer_in_backward = techniques_.optimizer_in_backward,
+          .offloaded = techniques_.offload_activations};
 }
 
 void Training::choose_checkpoints() {
@@ -250,7 +251,7 @@ void Training::choose_checkpoints() {
 }
 
 void Training::note_theory() {
-  if (model_.activations.blocks == 0 || techniques_.offload_activations) return;
+  if (model_.activations.blocks == 0) return;
   const bool is_mixed = precision_named(options_.text("precision")).autocast.has_value();
   note(theory_request(), is_mixed, result_.figures);
 }

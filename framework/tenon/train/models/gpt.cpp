@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace tenon::train {
 namespace {
 
@@ -38,7 +40,7 @@ struct GptImpl : nn::Module {
     }
     Tensor x = symbols(tokens) + positions.narrow(0, 0, length);
     if (dropout > 0) x = F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training()));
-    return {.hidden = body(x), .weight = output_weight(), .bias = {}};
+    return {.hidden = body(std::move(x)), .weight = output_weight(), .bias = {}};
   }
 
   Tensor serve(const PackedSymbols& packed) {

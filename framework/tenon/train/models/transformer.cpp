@@ -99,6 +99,11 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
   const bool overwrites = options.relu && options.inplace;
   form.passing = (overwrites ? 1 : options.dropout > 0 ? 4 : 5) * unit;  // before the block's second mask is there
   form.head = 2 * unit + 2 * positions;
+  // Offloaded: its input, the sum after attention, that normalised, the hidden layer on both sides of ReLU, what comes
+  // of it. In backward that layer again; q, k, v and what attention gave.
+  form.away_forward = (overwrites ? 8 : 12) * unit;
+  form.away_backward = 4 * unit;
+  form.away_late = 4 * unit;
   double mask = unit;
   if (options.mixed) {
     // The stream is in float32, operands of products are in 16 bits, and so is what they give. What norms give is in
@@ -107,6 +112,9 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
     form.passing = (3 + kHalf) * unit;
     form.head = unit + kHalf * unit + 2 * positions;
     form.head_input = unit;
+    form.away_forward = 3 * unit + kHalf * (overwrites ? 5 : 9) * unit;
+    form.away_backward = kHalf * 4 * unit;
+    form.away_late = kHalf * 4 * unit;
     mask = kHalf * unit;
   }
   if (options.dropout > 0) {
@@ -126,6 +134,7 @@ GradientForm mixed_gradient_form(const TransformerOptions& options, double width
                     .largest = (1 + kHalf) * 4 * width * width,
                     .late_passing = unit + kHalf * 6 * unit,
                     .late = 9 * width * width + 10 * width,
+                    .late_beside_away = unit + kHalf * 4 * unit,
                     .last_passing = 2 * unit,
                     .last = (12 + kHalf * 3) * width * width + 10 * width,
                     .block_parameters = 12 * width * width + 13 * width};
@@ -148,6 +157,7 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
                     .largest = 4 * width * width,
                     .late_passing = 7 * unit,
                     .late = 9 * width * width + 10 * width,
+                    .late_beside_away = 5 * unit,
                     .block_parameters = 12 * width * width + 13 * width};
   if (!options.relu) {
     // GELU's values again, its slope and the gradients on both sides of it, while the narrow layer's gradient is there.
