@@ -181,6 +181,35 @@ TEST(Gate, ABaselineRowThatFailedIsNoMeasure) {
   EXPECT_NE(sentences.front().find("the baseline's row failed: crashed"), std::string::npos);
 }
 
+TEST(Gate, APercentileIsTheOneThatIsNamed) {
+  ReplayRow timed = row(1);
+  timed.allocate_ns = {.p50 = 1, .p90 = 2, .p99 = 3, .p99_9 = 4, .max = 5, .mean = 6};
+  timed.free_ns = {.p50 = 11, .p90 = 12, .p99 = 13, .p99_9 = 14, .max = 15, .mean = 16};
+  int wanted = 0;
+  for (const char* name : {"p50", "p90", "p99", "p99_9", "max", "mean"}) {
+    ++wanted;
+    const auto trips = [&](const std::string& metric, int figure) {
+      return tripped(parse_gate(metric + name + " == " + std::to_string(figure)), {timed}, {}).size() == 1;
+    };
+    EXPECT_TRUE(trips("allocate_ns.", wanted)) << name;
+    EXPECT_TRUE(trips("free_ns.", wanted + 10)) << name;
+  }
+}
+
+TEST(Gate, WithoutAFirstEventThereIsNothingToHoldAgainstAnyNumber) {
+  for (const char* text : {"first_oom_event == 0", "first_oom_event != 0", "first_oom_event != +0"})
+    EXPECT_TRUE(tripped(parse_gate(text), {row(1)}, {row(1)}).empty()) << text;
+}
+
+TEST(Gate, OfARowThatRanOutEveryMetricIsItsOwnFigure) {
+  ReplayRow failed = row(1, 3);
+  failed.first_oom_event = 90;
+  failed.first_oom_bytes = 512;
+  failed.allocate_ns.p50 = 30;
+  for (const char* text : {"ooms == 3", "first_oom_event == 90", "first_oom_bytes == 512B", "allocate_ns.p50 == 30"})
+    EXPECT_EQ(tripped(parse_gate(text), {failed}, {}).size(), 1u) << text;
+}
+
 TEST(Gate, ReachesPercentiles) {
   ReplayRow slow = row(1);
   slow.allocate_ns.p99_9 = 700;
