@@ -40,6 +40,8 @@ TEST(HalfPrecision, HalfConvertsAll) {
   nn::Sequential model = pictures();
   model->half();
   for (const Tensor& parameter : model->parameters()) EXPECT_EQ(parameter.scalar_type(), kFloat16);
+  model->bfloat16();
+  for (const Tensor& parameter : model->parameters()) EXPECT_EQ(parameter.scalar_type(), kBFloat16);
 }
 
 TEST(HalfPrecision, WhatIsConvertedCountsAsParameters) {

@@ -95,6 +95,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   TENON_API void to_empty(Device device);
   /// Converts every floating parameter and buffer to float16.
   TENON_API void half() { to(Dtype::kFloat16); }
+  /// So to bfloat16.
+  TENON_API void bfloat16() { to(Dtype::kBFloat16); }
 
   /// Zeroes the gradients, or gives their memory back.
   TENON_API virtual void zero_grad(bool set_to_none = false);
