@@ -2,6 +2,7 @@
 #include <tenon/autograd/autocast_cast.h>
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
+#include <tenon/autograd/kept_results.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
@@ -141,9 +142,18 @@ struct Frame {
   Surroundings then;
   std::size_t packed = 0;
   std::vector<Tensor> recomputed;  ///< by position of packing; emptied as they are used
+  std::unique_ptr<KeptResults> kept;
 
-  Frame(CheckpointFunction function, variable_list inputs, Surroundings then)
-      : function(std::move(function)), inputs(std::move(inputs)), then(then) {}
+  Frame(CheckpointFunction function, variable_list inputs, const CheckpointOptions& options)
+      : function(std::move(function)), inputs(std::move(inputs)), then(options.preserve_rng_state) {
+    if (options.keep) kept = std::make_unique<KeptResults>(options.keep);
+  }
+
+  /// What the part keeps, at the beginning of a run.
+  KeptResults* begin(bool again) const {
+    if (kept) kept->begin(again);
+    return kept.get();
+  }
 
   void recompute() {
     auto again = std::make_shared<std::vector<Tensor>>();
@@ -154,6 +164,7 @@ struct Frame {
                                    },
                                    [](const std::any& value) { return std::any_cast<Tensor>(value); }});
       SecondRun second(then);
+      const KeptResultsGuard selects(begin(/*again=*/true));
       function(detached(inputs));
     }
     if (again->size() != packed) {
@@ -167,7 +178,7 @@ struct Frame {
 variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& inputs,
                               const CheckpointOptions& options) {
   if (!GradMode::is_enabled()) return function(inputs);
-  const auto frame = std::make_shared<Frame>(function, inputs, Surroundings(options.preserve_rng_state));
+  const auto frame = std::make_shared<Frame>(function, inputs, options);
   SavedTensorHooksGuard hooks({[frame](const Tensor&) -> std::any { return frame->packed++; },
                                [frame](const std::any& value) {
                                  const auto at = std::any_cast<std::size_t>(value);
@@ -175,6 +186,7 @@ variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& 
                                    frame->recompute();
                                  return std::exchange(frame->recomputed[at], Tensor());
                                }});
+  const KeptResultsGuard selects(frame->begin(/*again=*/false));
   return function(inputs);
 }
 
@@ -183,6 +195,8 @@ variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& 
 bool is_recomputing() noexcept { return recomputing; }
 
 variable_list checkpoint(CheckpointFunction function, const variable_list& inputs, CheckpointOptions options) {
+  if (options.use_reentrant && options.keep)
+    throw Error("checkpoint: use_reentrant keeps the inputs alone: leave it out for a policy that keeps results");
   return options.use_reentrant ? checkpoint_reentrant(std::move(function), inputs, options)
                                : checkpoint_lazy(std::move(function), inputs, options);
 }

@@ -6,9 +6,22 @@
 
 #include <concepts>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon {
+
+/// Whether the result that an operator of the part has just given is kept, so that the recomputation does not compute
+/// it: asked in the first run, for each call of one of keepable_operators() by its name in PyTorch.
+using CheckpointPolicy = std::function<bool(std::string_view op)>;
+
+/// Operators whose results a policy may keep, those whose work is worth it: products of matrices (a linear layer is
+/// "addmm", without a bias "mm"), "convolution", "scaled_dot_product_attention". All else is computed again.
+TENON_API const std::vector<std::string>& keepable_operators();
+
+/// Keeps each result of these. Throws Error for a name that is none of keepable_operators().
+TENON_API CheckpointPolicy keep_results_of(std::vector<std::string> operators);
 
 struct CheckpointOptions {
   /// true: backward runs a backward of its own for the part; at least one input must require grad. false: the tensors
@@ -16,6 +29,9 @@ struct CheckpointOptions {
   bool use_reentrant = false;
   /// The recomputation draws the same random numbers.
   bool preserve_rng_state = true;
+  /// What is kept beside the inputs, not with use_reentrant; empty: nothing. Gradients are the same to the bit. What is
+  /// kept must not be written to afterwards: backward then throws Error.
+  CheckpointPolicy keep{};
 };
 
 using CheckpointFunction = std::function<autograd::variable_list(const autograd::variable_list& inputs)>;

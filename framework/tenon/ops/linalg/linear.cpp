@@ -1,4 +1,5 @@
 // Matrix products over one kernel: 2-D or batched, any strides, with an addend.
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
@@ -79,12 +80,15 @@ Tensor product(const Product& kind, const Tensor& a, const Tensor& b, const Tens
     if (autograd::requires_grad(b)) recording.save(0, a);
     if (autograd::requires_grad(a)) recording.save(1, b);
   }
-  Tensor result = allocate_like(a, shape ? *shape : sizes, a.scalar_type());
-  const Tensor flat = shape ? alias_of(result, sizes, contiguous_strides(sizes), 0) : result;
-  const MatmulAttributes attributes{alpha, beta};
-  Dims strides;
-  run(TENON_OP("matmul"), ops::state_of(a), {view_of(flat)},
-      {view_of(a), view_of(b), addend.defined() ? view_as(addend, sizes, strides) : undefined_view()}, &attributes);
+  Tensor result;
+  autograd::computed_once(kind.op, {&result}, [&] {
+    result = allocate_like(a, shape ? *shape : sizes, a.scalar_type());
+    const Tensor flat = shape ? alias_of(result, sizes, contiguous_strides(sizes), 0) : result;
+    const MatmulAttributes attributes{alpha, beta};
+    Dims strides;
+    run(TENON_OP("matmul"), ops::state_of(a), {view_of(flat)},
+        {view_of(a), view_of(b), addend.defined() ? view_as(addend, sizes, strides) : undefined_view()}, &attributes);
+  });
   recording.output(result);
   return result;
 }

@@ -3,6 +3,7 @@
 #include <tenon/ops/nn/attention.h>
 
 #include <tenon/autograd/autograd.h>
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/attention.h>
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/autocast/autocast_call.h>
@@ -147,10 +148,13 @@ Tensor fused(const Operands& o, const AttentionAttributes& a) {
     b.set(2, dv);
   });
   NoGradGuard no_grad;
-  Tensor y = allocate_ordered(q, v.size(3));
-  const Tensor lse = allocate_like(q, {q.size(0), q.size(1), q.size(2)}, ops::statistics_dtype(q));
-  ops::run(TENON_OP("attention"), ops::state_of(y), {ops::view_of(y), ops::view_of(lse)},
-           {ops::view_of(q), ops::view_of(k), ops::view_of(v), ops::view_of(o.mask)}, &a);
+  Tensor y, lse;
+  autograd::computed_once("scaled_dot_product_attention", {&y, &lse}, [&] {
+    y = allocate_ordered(q, v.size(3));
+    lse = allocate_like(q, {q.size(0), q.size(1), q.size(2)}, ops::statistics_dtype(q));
+    ops::run(TENON_OP("attention"), ops::state_of(y), {ops::view_of(y), ops::view_of(lse)},
+             {ops::view_of(q), ops::view_of(k), ops::view_of(v), ops::view_of(o.mask)}, &a);
+  });
   if (recording) {
     recording.save(0, q);
     recording.save(1, k);

@@ -4,6 +4,7 @@
 //   y = conv(x, w)      dx = input(dy, w)    dw = weight(dy, x)
 //   x = input(y, w)     dy = conv(dx, w)     dw = weight(y, dx)
 //   w = weight(y, x)    dy = conv(x, dw)     dx = input(y, dw)
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
@@ -75,12 +76,15 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvA
     recording.save(0, x);
     recording.save(1, w);
   }
-  const Tensor dense_x = laid_out(x, channels_last);
-  const Tensor dense_w = laid_out(w, channels_last);
-  const Tensor dense_bias = dense(bias);
-  Tensor y = result_like(x, output_sizes(x.impl().sizes(), w.impl().sizes(), attributes), channels_last);
-  run(TENON_OP("conv"), state_of(x), {view_of(y)}, {view_of(dense_x), view_of(dense_w), view_of(dense_bias)},
-      &attributes);
+  Tensor y;
+  autograd::computed_once("convolution", {&y}, [&] {
+    const Tensor dense_x = laid_out(x, channels_last);
+    const Tensor dense_w = laid_out(w, channels_last);
+    const Tensor dense_bias = dense(bias);
+    y = result_like(x, output_sizes(x.impl().sizes(), w.impl().sizes(), attributes), channels_last);
+    run(TENON_OP("conv"), state_of(x), {view_of(y)}, {view_of(dense_x), view_of(dense_w), view_of(dense_bias)},
+        &attributes);
+  });
   recording.output(y);
   return y;
 }

@@ -1,0 +1,73 @@
+// Which results are kept, and that they are what the second run asks for.
+#include <tenon/autograd/kept_results.h>
+
+#include <tenon/tensor/factory.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+namespace autograd {
+
+void KeptResults::begin(bool again) {
+  again_ = again;
+  next_ = 0;
+  if (!again) entries_.clear();
+}
+
+bool KeptResults::take(const char* op, std::initializer_list<Tensor*> results) {
+  if (!again_) return false;
+  if (next_ >= entries_.size() || std::string_view(entries_[next_].op) != op) {
+    throw Error(std::string("checkpoint: the recomputation ran '") + op + "' where the first run did not; the " +
+                "function must do the same both times");
+  }
+  Entry& entry = entries_[next_++];
+  if (entry.results.empty()) return false;
+  for (std::size_t i = 0; i < entry.results.size(); ++i) {
+    if (entry.results[i].impl().version() != entry.versions[i]) {
+      throw Error(std::string("checkpoint: a result of '") + op +
+                  "' is kept for the recomputation and was written to by an inplace operation since: leave that out, " +
+                  "or let the policy not keep it");
+    }
+  }
+  std::size_t i = 0;
+  for (Tensor* result : results) *result = std::move(entry.results[i++]);
+  entry.results.clear();
+  return true;
+}
+
+void KeptResults::keep(const char* op, std::initializer_list<Tensor*> results) {
+  if (again_) return;
+  Entry entry{.op = op, .results = {}, .versions = {}};
+  if (policy_(op)) {
+    for (const Tensor* result : results) {
+      entry.results.push_back(alias_of(*result));
+      entry.versions.push_back(result->impl().version());
+    }
+  }
+  entries_.push_back(std::move(entry));
+}
+
+}  // namespace autograd
+
+const std::vector<std::string>& keepable_operators() {
+  static const std::vector<std::string> names = {"mm",      "bmm",         "addmm",
+                                                 "baddbmm", "convolution", "scaled_dot_product_attention"};
+  return names;
+}
+
+CheckpointPolicy keep_results_of(std::vector<std::string> operators) {
+  for (const std::string& name : operators) {
+    if (std::ranges::find(keepable_operators(), name) == keepable_operators().end()) {
+      std::string known;
+      for (const std::string& one : keepable_operators()) known += (known.empty() ? "" : ", ") + one;
+      throw Error("checkpoint keeps no results of an operator '" + name + "'; of these it can: " + known);
+    }
+  }
+  return [operators = std::move(operators)](std::string_view op) {
+    return std::ranges::find(operators, op) != operators.end();
+  };
+}
+
+}  // namespace tenon

@@ -1,0 +1,178 @@
+// Selective checkpointing: what a policy keeps is not computed again, gradients are those of the plain run to the bit,
+// and memory is that of what is kept.
+#include <tenon/autograd/autograd.h>
+#include <tenon/device/device_state.h>
+#include <tenon/ops/ops.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Part = std::function<Tensor(Tensor)>;
+
+CheckpointOptions keeping(std::vector<std::string> operators) {
+  return {.keep = keep_results_of(std::move(operators))};
+}
+
+/// Bytes that the cpu's allocator gave out while `run` ran.
+std::int64_t bytes_given_out(const std::function<void()>& run) {
+  const auto given = [] { return device_state(Device(kCPU)).allocator().stats().requested_bytes.allocated; };
+  const std::int64_t before = given();
+  run();
+  return given() - before;
+}
+
+/// The gradient of x and of the weight after one step through the part.
+std::vector<Tensor> gradients(const Tensor& x, const Tensor& weight, const std::function<Tensor()>& forward) {
+  x.mutable_grad().reset();
+  weight.mutable_grad().reset();
+  forward().square().sum().backward();
+  return {x.grad().clone(), weight.grad().clone()};
+}
+
+void expect_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i].equal(b[i])) << i;
+}
+
+TEST(KeptResults, LeaveGradientsAsTheyAreForEveryOperator) {
+  manual_seed(3);
+  const Tensor x = randn({2, 3, 8, 8}, requires_grad()), w = randn({3, 3, 3, 3}, requires_grad());
+  const Tensor bias = randn({8});
+  const Part part = [&](Tensor v) {
+    const Tensor y = conv2d(v, w, {}, 1, 1).tanh();                // convolution
+    const Tensor z = linear(y, y.mean({0, 1}), bias).sigmoid();    // addmm
+    const Tensor a = scaled_dot_product_attention(z, z, y).exp();  // attention
+    const Tensor b = a.flatten(0, 1).bmm(y.flatten(0, 1)).tanh();  // bmm
+    const Tensor c = baddbmm(b, b, y.flatten(0, 1)).sin();         // baddbmm
+    return c.flatten(0, 1).mm(y.mean({0, 1})).tanh();              // mm
+  };
+  const auto plain = gradients(x, w, [&] { return part(x); });
+  expect_same(plain, gradients(x, w, [&] { return checkpoint(part, x); }));
+  std::vector<std::vector<std::string>> choices;
+  for (const std::string& name : keepable_operators()) choices.push_back({name});
+  choices.push_back(keepable_operators());
+  choices.push_back({});
+  for (const auto& choice : choices) {
+    SCOPED_TRACE(choice.empty() ? "none" : choice.front());
+    expect_same(plain, gradients(x, w, [&] { return checkpoint(part, x, keeping(choice)); }));
+  }
+}
+
+TEST(KeptResults, AreAskedForOnceByTheirNames) {
+  const Tensor x = randn({4, 4}, requires_grad());
+  std::vector<std::string> asked;
+  const Part part = [&](Tensor v) { return addmm(v, v.tanh(), v).mm(v).exp(); };
+  const Tensor y = checkpoint(part, x, {.keep = [&](std::string_view op) {
+                                asked.emplace_back(op);
+                                return true;
+                              }});
+  EXPECT_THAT(asked, ElementsAre("addmm", "mm"));
+  y.sum().backward();
+  EXPECT_THAT(asked, ElementsAre("addmm", "mm")) << "the recomputation does what was said";
+}
+
+TEST(KeptResults, TakeTheirMemoryFromTheFirstRunOnAndNoneInTheSecond) {
+  constexpr std::int64_t kSide = 64, kBytes = kSide * kSide * 4;
+  const Tensor x = randn({kSide, kSide}, requires_grad()), w = randn({kSide, kSide});
+  const Part part = [&](Tensor v) { return v.mm(w).exp().mm(w).tanh(); };
+  const auto live = [] { return device_state(Device(kCPU)).allocator().stats().requested_bytes.current; };
+  const auto kept = [&](const CheckpointOptions& options) {
+    const std::int64_t before = live();
+    const Tensor y = checkpoint(part, x, options);
+    return live() - before;
+  };
+  EXPECT_EQ(kept(keeping({"mm"})) - kept({}), 2 * kBytes);
+  const auto step = [&](const CheckpointOptions& options) {
+    const Tensor y = checkpoint(part, x, options);
+    return bytes_given_out([&] { y.sum().backward(); });
+  };
+  EXPECT_EQ(step({}) - step(keeping({"mm"})), 2 * kBytes) << "two products were not computed again";
+  EXPECT_LT(step(keeping({"mm"})), step({}));
+}
+
+TEST(KeptResults, MayBeSomeOfAnOperators) {
+  const Tensor x = randn({8, 8}, requires_grad()), w = randn({8, 8}, requires_grad());
+  const Part part = [&](Tensor v) { return v.mm(w).exp().mm(w).tanh().mm(w); };
+  int calls = 0;
+  const CheckpointOptions second{.keep = [&](std::string_view) { return ++calls % 2 == 0; }};
+  expect_same(gradients(x, w, [&] { return part(x); }), gradients(x, w, [&] { return checkpoint(part, x, second); }));
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(KeptResults, WithRandomNumbersBetweenThemGiveTheSameGradients) {
+  const Tensor x = randn({2, 4, 16, 8}, requires_grad()), w = randn({8, 8}, requires_grad());
+  const Part part = [&](Tensor v) {
+    const Tensor y = scaled_dot_product_attention(v, v, v, std::nullopt, 0.5);
+    return dropout(linear(dropout(y, 0.3, true), w), 0.3, true);
+  };
+  const auto with = [&](const std::function<Tensor()>& forward) {
+    manual_seed(11);
+    return gradients(x, w, forward);
+  };
+  const auto plain = with([&] { return part(x); });
+  expect_same(plain, with([&] { return checkpoint(part, x, keeping(keepable_operators())); }));
+  expect_same(plain, with([&] { return checkpoint(part, x, keeping({"scaled_dot_product_attention"})); }));
+}
+
+TEST(KeptResults, OfAnInnerPartAreItsOwn) {
+  const Tensor x = randn({6, 6}, requires_grad()), w = randn({6, 6}, requires_grad());
+  const Part inner = [&](Tensor v) { return v.mm(w).tanh().mm(w); };
+  const Part plain = [&](Tensor v) { return inner(v.mm(w).exp()).mm(w); };
+  const auto expected = gradients(x, w, [&] { return plain(x); });
+  for (const CheckpointOptions& options : {CheckpointOptions{}, keeping({"mm"})}) {
+    const Part outer = [&](Tensor v) { return checkpoint(inner, v.mm(w).exp(), options).mm(w); };
+    expect_same(expected, gradients(x, w, [&] { return checkpoint(outer, x, keeping({"mm"})); }));
+  }
+}
+
+TEST(KeptResults, AreComputedWhereBackwardRunsAgain) {
+  const Tensor x = randn({6, 6}, requires_grad()), w = randn({6, 6}, requires_grad());
+  const Part part = [&](Tensor v) { return v.mm(w).tanh().mm(w); };
+  const Tensor y = checkpoint(part, x, keeping({"mm"})).sum();
+  y.backward(Tensor(), /*retain_graph=*/true);
+  const Tensor once = x.grad().clone();
+  x.mutable_grad().reset();
+  y.backward();
+  EXPECT_TRUE(x.grad().equal(once));
+}
+
+TEST(KeptResults, MustNotBeWrittenTo) {
+  const Tensor x = randn({4, 4}, requires_grad());
+  const Part part = [&](Tensor v) { return v.mm(v).relu_().exp(); };
+  const Tensor y = checkpoint(part, x, keeping({"mm"}));
+  EXPECT_THAT([&] { y.sum().backward(); }, ThrowsMessage<Error>(HasSubstr("a result of 'mm' is kept")));
+  checkpoint(part, x, keeping({"bmm"})).sum().backward();  // which computes it again
+}
+
+TEST(KeptResults, AreOfAPartThatDoesTheSameBothTimes) {
+  const Tensor x = randn({4, 4}, requires_grad());
+  int runs = 0;
+  const Part part = [&](Tensor v) { return ++runs == 1 ? v.mm(v) : addmm(v, v, v); };
+  const Tensor y = checkpoint(part, x, keeping({"mm"}));
+  EXPECT_THAT([&] { y.sum().backward(); }, ThrowsMessage<Error>(HasSubstr("ran 'addmm' where the first run did not")));
+}
+
+TEST(KeptResults, AreOfKnownOperatorsAndNotReentrant) {
+  EXPECT_THAT(
+      [] {
+        keep_results_of({"mm", "softmax"});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("'softmax'"), HasSubstr("scaled_dot_product_attention"))));
+  CheckpointOptions options = keeping({"mm"});
+  options.use_reentrant = true;
+  const Tensor x = randn({4, 4}, requires_grad());
+  EXPECT_THAT([&] { checkpoint([](Tensor v) { return v.mm(v); }, x, options); },
+              ThrowsMessage<Error>(HasSubstr("use_reentrant")));
+}
+
+}  // namespace
+}  // namespace tenon
