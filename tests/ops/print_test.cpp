@@ -150,6 +150,13 @@ TEST(Print, WithoutElementsOnlyTheTypeAndTheSizesAreSaid) {
   EXPECT_EQ(printed(tensor(1.5)), "1.5\n[ CPUFloatType{} ]");
 }
 
+TEST(Print, OnADeviceThatHoldsNoDataTheSizesStandInPlaceOfNumbers) {
+  const TensorOptions there{Device("meta")};
+  EXPECT_EQ(printed(empty({2, 3}, there)), "tensor(..., device='meta', size=(2, 3))\n[ METAFloatType{2,3} ]");
+  EXPECT_EQ(printed(empty({5}, there)), "tensor(..., device='meta', size=(5,))\n[ METAFloatType{5} ]");
+  EXPECT_EQ(printed(empty({}, there)), "tensor(..., device='meta', size=())\n[ METAFloatType{} ]");
+}
+
 TEST(Print, LeavesTheStreamsFormatAsItWas) {
   std::ostringstream stream;
   stream << std::setprecision(3) << std::hex;
