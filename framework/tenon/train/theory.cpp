@@ -9,17 +9,18 @@ namespace {
 /// The highest of all moments of a step, in elements.
 class Peaks {
  public:
-  void moment(double activations, double gradients) {
+  void moment(double activations, double gradients, double states = 0) {
     activations_ = std::max(activations_, activations);
     gradients_ = std::max(gradients_, gradients);
-    both_ = std::max(both_, activations + gradients);
+    all_ = std::max(all_, activations + gradients + states);
   }
   double activations() const { return activations_; }
   double gradients() const { return gradients_; }
-  double both() const { return both_; }
+  /// With what is brought of the optimiser's state.
+  double all() const { return all_; }
 
  private:
-  double activations_ = 0, gradients_ = 0, both_ = 0;
+  double activations_ = 0, gradients_ = 0, all_ = 0;
 };
 
 /// A step of `n` examples at once.
@@ -39,7 +40,7 @@ class Step {
     head();
     for (std::int64_t block = form_.blocks; block > 0; --block) backward_of(static_cast<double>(block));
     embedding();
-    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_);  // the update
+    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_, brought_for(parameters_));  // the update
     return peaks_;
   }
 
@@ -57,6 +58,14 @@ class Step {
   }
   /// Where the table of symbols is the output layer too, its gradient waits for its other half.
   double waiting() const { return std::max(0.0, gradients_.embedding - gradients_.embedding_parameters); }
+
+  /// Of the optimiser's state, for an update of so many elements at most.
+  double brought_for(double elements) const {
+    const double share = std::min(1.0, elements / static_cast<double>(request_.state.largest));
+    return share * static_cast<double>(request_.state.update) / static_cast<double>(request_.element_bytes);
+  }
+  /// So, where backward updates.
+  double in_backward(double elements) const { return request_.optimizer_in_backward ? brought_for(elements) : 0; }
 
   void forward() {
     const auto blocks = static_cast<double>(form_.blocks);
@@ -79,7 +88,8 @@ class Step {
     }
     peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing);
     peaks_.moment(n_ * (kept - gradients_.head_passing / 2),
-                  of_parameters(0) + gradients_.head_parameters + n_ * gradients_.head_passing / 2);
+                  of_parameters(0) + gradients_.head_parameters + n_ * gradients_.head_passing / 2,
+                  in_backward(gradients_.head_parameters));
   }
 
   void backward_of(double block) {
@@ -90,13 +100,14 @@ class Step {
     const double again = kept_by(block) + (runs_again(block) ? form_.block - form_.block_input : 0);
     if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input);
     const double most = std::max(n_ * gradients_.passing, n_ * gradients_.beside_largest + gradients_.largest);
-    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first));
+    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first), in_backward(gradients_.largest));
     peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late));
   }
 
   void embedding() {
     const double there = of_parameters(parameters_ - gradients_.embedding_parameters);
-    peaks_.moment(n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input);
+    peaks_.moment(n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input,
+                  in_backward(gradients_.embedding_parameters));
   }
 
   const TheoryRequest& request_;
@@ -113,8 +124,8 @@ class Step {
 Theory theory_of(const TheoryRequest& request) {
   const Peaks peaks = Step(request).peaks();
   const auto element = static_cast<double>(request.element_bytes);
-  const double always =
-      element * static_cast<double>(request.parameters) + static_cast<double>(request.state_bytes + request.data_bytes);
+  const double always = element * static_cast<double>(request.parameters) +
+                        static_cast<double>(request.state.device + request.data_bytes);
   const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
   const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
   const double blocks_again = request.form.blocks > 0
@@ -122,7 +133,8 @@ Theory theory_of(const TheoryRequest& request) {
                                   : 0;
   return {.activation_bytes = element * peaks.activations(),
           .gradient_bytes = element * peaks.gradients(),
-          .total_bytes = always + element * peaks.both(),
+          .optimizer_bytes = static_cast<double>(request.state.device + request.state.update),
+          .total_bytes = always + element * peaks.all(),
           .relative_time = 1 + blocks_again / 3 + head_again};
 }
 

@@ -214,7 +214,7 @@ TheoryRequest Training::theory_request() const {
   return {.form = model_.activations,
           .gradients = model_.gradients,
           .parameters = result_.parameters,
-          .state_bytes = state_bytes(options_, model_.module->parameters()),
+          .state = state_bytes(options_, model_.module->parameters()),
           .data_bytes = current(Purpose::kData),
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = batch_size_,
@@ -249,10 +249,11 @@ void Training::choose_checkpoints() {
 
 /// Of models that have a closed form: what should come out.
 void Training::note_theory() {
+  const Theory theory = theory_of(theory_request());
+  result_.figures.emplace_back("expected_optimizer_bytes", theory.optimizer_bytes);
   // Under autocast some of what is kept has 16 bits, offloaded it is elsewhere: no closed form is known.
   const bool is_mixed = precision_named(options_.text("precision")).autocast.has_value();
   if (model_.activations.blocks == 0 || is_mixed || techniques_.offload_activations) return;
-  const Theory theory = theory_of(theory_request());
   result_.figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   result_.figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
   result_.figures.emplace_back("expected_total_bytes", theory.total_bytes);

@@ -134,6 +134,7 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       theory("expected_gradient_bytes", "expected gradients"),
       purpose("parameter", "parameters"),
       purpose("optimizer_state", "optimizer state"),
+      theory("expected_optimizer_bytes", "expected state"),
       purpose("workspace", "workspace"),
       purpose("data", "data"),
       {{"device_calls_per_step", "device calls/step", !by_purpose},
