@@ -79,7 +79,7 @@ class MemoryTechniques : public Experiment {
             .parameters = result.parameters,
             .expected_activations = figure("expected_activation_bytes"),
             .expected_gradients = figure("expected_gradient_bytes"),
-            .expected_state = figure("expected_optimizer_state_bytes"),
+            .expected_state = figure("expected_optimizer_bytes"),
             .expected_total = figure("expected_total_bytes"),
             .kernel_workspace =
                 std::max(0.0, static_cast<double>(peak(Purpose::kWorkspace)) - figure("expected_cast_bytes")),

@@ -207,6 +207,73 @@ TEST_F(Techniques, ActivationsAreNotOffloadedWhereThatLeavesNothing) {
               HasSubstr("a block keeps its input alone"));
 }
 
+TEST_F(Techniques, StatesIn8BitsTakeWhatTheorySaysAndLearnAsFullOnesDo) {
+  const Words wide = {"model.hidden=64", "train.max_steps=24", "train.epochs=20"};
+  for (const char* optimizer : {"train.optimizer=\"adamw\"", "train.optimizer=\"sgd\""}) {
+    Words full_words = wide, packed_words = wide;
+    full_words.emplace_back(optimizer);
+    packed_words.insert(packed_words.end(), {optimizer, "train.optimizer_states=\"8bit\""});
+    const ExperimentResult full = gpt(full_words), packed = gpt(packed_words);
+    for (const ExperimentResult& result : {full, packed}) {
+      EXPECT_EQ(static_cast<double>(peak(result, Purpose::kOptimizerState)), figure(result, "expected_optimizer_bytes"))
+          << optimizer;
+      EXPECT_NEAR(static_cast<double>(result.memory.requested_bytes.peak) / figure(result, "expected_total_bytes"), 1,
+                  0.05)
+          << optimizer;
+    }
+    EXPECT_FALSE(same_bits(full.losses, packed.losses)) << optimizer;
+    EXPECT_NEAR(packed.losses.back(), full.losses.back(), 0.03 * full.losses.back()) << optimizer;
+  }
+}
+
+TEST_F(Techniques, OffloadedStatesChangeNoLossAndLeaveOnTheDeviceWhatTheorySays) {
+  for (const char* more :
+       {"train.optimizer_states=\"full\"", "train.optimizer_states=\"8bit\"", "train.optimizer_in_backward=true"}) {
+    const Words device = {"device.name=\"simulated:0\"", "device.simulated.mode=\"backed\"", "model.hidden=64", more};
+    const auto with = [&](Words words) {
+      words.insert(words.end(), device.begin(), device.end());
+      return gpt(words);
+    };
+    const ExperimentResult plain = with({}), away = with({"train.offload=\"optimizer\""}),
+                           both = with({"train.offload=\"both\""});
+    EXPECT_TRUE(same_bits(plain.losses, away.losses)) << more;
+    EXPECT_TRUE(same_bits(plain.losses, both.losses)) << more;
+    for (const ExperimentResult& result : {away, both}) {
+      EXPECT_EQ(static_cast<double>(peak(result, Purpose::kOptimizerState)), figure(result, "expected_optimizer_bytes"))
+          << more;
+      EXPECT_LT(peak(result, Purpose::kOptimizerState), peak(plain, Purpose::kOptimizerState)) << more;
+    }
+    EXPECT_NEAR(static_cast<double>(away.memory.requested_bytes.peak) / figure(away, "expected_total_bytes"), 1, 0.05)
+        << more;
+    EXPECT_EQ(peak(away, Purpose::kActivation), peak(plain, Purpose::kActivation)) << more;
+    EXPECT_LT(peak(both, Purpose::kActivation), peak(plain, Purpose::kActivation)) << more;
+  }
+}
+
+TEST_F(Techniques, ARunGoesOnWithStatesElsewhere) {
+  expect_resumes({"train.optimizer_states=\"8bit\"", "model.hidden=64"});
+  expect_resumes({"train.optimizer_states=\"8bit\"", "model.hidden=64", "train.optimizer_in_backward=true"});
+  for (const char* offload : {"train.offload=\"optimizer\"", "train.offload=\"both\""}) {
+    for (const char* states : {"train.optimizer_states=\"full\"", "train.optimizer_states=\"8bit\""})
+      expect_resumes(
+          {offload, states, "model.hidden=64", "device.name=\"simulated:0\"", "device.simulated.mode=\"backed\""});
+  }
+}
+
+TEST_F(Techniques, StatesAreNotMovedWhereThatLeavesNothing) {
+  const std::string sgd = "train.optimizer=\"sgd\"", still = "train.momentum=0.0";
+  for (const char* offload : {"train.offload=\"optimizer\"", "train.offload=\"both\""}) {
+    EXPECT_THAT(mistake({offload}), AllOf(HasSubstr("train.offload"), HasSubstr("cpu is host memory")));
+    EXPECT_THAT(mistake({offload, sgd, still, "device.name=\"simulated:0\"", "device.simulated.mode=\"backed\""}),
+                HasSubstr("remembers nothing"));
+  }
+  EXPECT_THAT(mistake({"train.optimizer_states=\"8bit\"", sgd, still}),
+              AllOf(HasSubstr("train.optimizer_states"), HasSubstr("remembers nothing")));
+  EXPECT_THAT(mistake({"train.offload=\"both\"", "device.name=\"simulated:0\"", "device.simulated.mode=\"backed\"",
+                       "train.checkpoint=true"}),
+              HasSubstr("a block keeps its input alone"));
+}
+
 TEST_F(Techniques, AStepThatFailsAfterAnUpdateInBackwardIsNotTakenAgain) {
   const ExperimentResult plain = gpt({"train.optimizer_in_backward=true"});
   int recovered = 0, ended = 0;

@@ -20,7 +20,7 @@ TheoryRequest request() {
   request.element_bytes = 4;
   request.batch_size = 6;
   request.parameters = 1000;
-  request.state_bytes = 8000;
+  request.state.device = 8000;
   request.data_bytes = 500;
   return request;
 }

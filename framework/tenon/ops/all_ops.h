@@ -19,6 +19,7 @@
 #include <tenon/ops/out.h>
 #include <tenon/ops/pointwise/clamp.h>
 #include <tenon/ops/pointwise/numeric.h>
+#include <tenon/ops/quantized/blocks.h>
 #include <tenon/ops/quantized/products.h>
 #include <tenon/ops/quantized/quantize.h>
 #include <tenon/ops/reduce/counting.h>

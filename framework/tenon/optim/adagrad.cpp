@@ -31,6 +31,7 @@ void AdagradOptions::serialize(InputArchive& archive) {
 bool operator==(const AdagradParamState& a, const AdagradParamState& b) {
   return a.step() == b.step() && same_tensor(a.sum(), b.sum());
 }
+std::vector<StateTensor> AdagradParamState::tensors() { return {{&sum(), /*is_signed=*/false}}; }
 void AdagradParamState::serialize(OutputArchive& archive) const {
   archive.write("step", step());
   archive.write("sum", sum());
@@ -57,9 +58,7 @@ Adagrad::Adagrad(const std::vector<OptimizerParamGroup>& groups, AdagradOptions 
 }
 
 Tensor Adagrad::step(LossClosure closure) {
-  NoGradGuard no_grad;
-  Tensor loss = loss_of(closure);
-  for (auto& group : groups_) {
+  return step_groups(closure, [this](const OptimizerParamGroup& group) {
     const auto& options = static_cast<const AdagradOptions&>(group.options());
     for (const Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
@@ -74,8 +73,7 @@ Tensor Adagrad::step(LossClosure closure) {
       state.sum().addcmul_(gradient, gradient, 1.0);
       parameter.addcdiv_(gradient, state.sum().sqrt().add_(options.eps()), -rate);
     }
-  }
-  return loss;
+  });
 }
 
 std::unique_ptr<OptimizerParamState> Adagrad::make_state() const { return std::make_unique<AdagradParamState>(); }

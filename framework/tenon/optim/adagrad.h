@@ -29,6 +29,7 @@ struct TENON_EXPORT AdagradParamState : public OptimizerCloneableParamState<Adag
  public:
   TENON_API void serialize(InputArchive& archive) override;
   TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API std::vector<StateTensor> tensors() override;
   TENON_API friend bool operator==(const AdagradParamState& a, const AdagradParamState& b);
 };
 extern template class OptimizerCloneableParamState<AdagradParamState>;

@@ -37,6 +37,9 @@ namespace tenon::optim {
     return a.step() == b.step() && same_tensor(a.exp_avg(), b.exp_avg()) &&                                            \
            same_tensor(a.exp_avg_sq(), b.exp_avg_sq()) && same_tensor(a.max_exp_avg_sq(), b.max_exp_avg_sq());         \
   }                                                                                                                    \
+  std::vector<StateTensor> State::tensors() {                                                                          \
+    return {{&exp_avg()}, {&exp_avg_sq(), /*is_signed=*/false}, {&max_exp_avg_sq(), /*is_signed=*/false}};             \
+  }                                                                                                                    \
   void State::serialize(OutputArchive& archive) const {                                                                \
     archive.write("step", step());                                                                                     \
     archive.write("exp_avg", exp_avg());                                                                               \
@@ -119,13 +122,10 @@ Adam::Adam(const std::vector<OptimizerParamGroup>& groups, AdamOptions defaults)
 }
 
 Tensor Adam::step(LossClosure closure) {
-  NoGradGuard no_grad;
-  Tensor loss = loss_of(closure);
-  for (auto& group : groups_) {
+  return step_groups(closure, [this](const OptimizerParamGroup& group) {
     adam_step<AdamOptions, AdamParamState>(
         group, /*decoupled=*/false, [&](const Tensor& p) -> AdamParamState& { return state_of<AdamParamState>(p); });
-  }
-  return loss;
+  });
 }
 
 AdamW::AdamW(const std::vector<OptimizerParamGroup>& groups, AdamWOptions defaults)
@@ -134,13 +134,10 @@ AdamW::AdamW(const std::vector<OptimizerParamGroup>& groups, AdamWOptions defaul
 }
 
 Tensor AdamW::step(LossClosure closure) {
-  NoGradGuard no_grad;
-  Tensor loss = loss_of(closure);
-  for (auto& group : groups_) {
+  return step_groups(closure, [this](const OptimizerParamGroup& group) {
     adam_step<AdamWOptions, AdamWParamState>(
         group, /*decoupled=*/true, [&](const Tensor& p) -> AdamWParamState& { return state_of<AdamWParamState>(p); });
-  }
-  return loss;
+  });
 }
 
 std::unique_ptr<OptimizerParamState> Adam::make_state() const { return std::make_unique<AdamParamState>(); }

@@ -50,6 +50,7 @@ TENON_ADAM_OPTIONS(AdamWOptions, 1e-2)
    public:                                                               \
     TENON_API void serialize(InputArchive& archive) override;            \
     TENON_API void serialize(OutputArchive& archive) const override;     \
+    TENON_API std::vector<StateTensor> tensors() override;               \
     TENON_API friend bool operator==(const Name& a, const Name& b);      \
   };                                                                     \
   extern template class OptimizerCloneableParamState<Name>;

@@ -18,6 +18,7 @@
 namespace tenon::optim {
 
 OptimizerParamState::~OptimizerParamState() = default;
+std::vector<StateTensor> OptimizerParamState::tensors() { return {}; }
 OptimizerOptions::~OptimizerOptions() = default;
 Optimizer::~Optimizer() = default;
 
@@ -144,6 +145,47 @@ void Optimizer::step_parameter(const Tensor& parameter) {
   step();
 }
 
+void Optimizer::store_states(const StateStorageOptions& options) {
+  if (make_state()->tensors().empty())
+    throw Error("store_states: the states of this optimizer name no tensors of a parameter's size that could be moved");
+  storage_ = StateStorage(options);
+  for (const auto& group : groups_) {
+    for (const Tensor& parameter : group.params()) {
+      const auto found = state_.find(state_key(parameter));
+      if (found != state_.end() && found->second) storage_.settle(*found->second, parameter);
+    }
+  }
+}
+
+Tensor Optimizer::step_groups(const LossClosure& closure,
+                              const std::function<void(const OptimizerParamGroup&)>& update) {
+  const NoGradGuard no_grad;
+  Tensor loss = loss_of(closure);
+  for (const auto& group : groups_) {
+    if (storage_.is_plain()) {
+      update(group);
+      continue;
+    }
+    for (const Tensor& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      if (CapturedGraph::current(parameter.device()) != nullptr)
+        throw Error(
+            "states that are stored in 8 bits or in host memory are brought by each step, which a graph would "
+            "not repeat: capture with states as they are");
+      BroughtState brought(storage_, slot_of(parameter), parameter);
+      update(OptimizerParamGroup({parameter}, group.options().clone()));
+      brought.put_back();
+    }
+  }
+  return loss;
+}
+
+/// A state that was read becomes the parameter's.
+void Optimizer::take_in(const Tensor& parameter, std::unique_ptr<OptimizerParamState> state) {
+  storage_.settle(*state, parameter);
+  state_[state_key(parameter)] = std::move(state);
+}
+
 Tensor Optimizer::loss_of(const LossClosure& closure) {
   if (!closure) return {};
   AutoGradMode with_gradients(true);
@@ -167,6 +209,11 @@ std::size_t Optimizer::size() const {
 
 // The archive holds groups and states by position, so that it fits any process: addresses mean nothing there.
 void Optimizer::save(OutputArchive& archive) const {
+  if (storage_.options().on_host) {
+    for (const auto& group : groups_) {
+      for (const Tensor& parameter : group.params()) storage_.finish_copies(parameter.device());
+    }
+  }
   OutputArchive groups;
   OutputArchive states;
   std::size_t position = 0;
@@ -205,7 +252,7 @@ void Optimizer::load(InputArchive& archive) {
       saved.load_from(old[i].content());
       auto state = make_state();
       state->serialize(saved);
-      state_[state_key(first[i])] = std::move(state);
+      take_in(first[i], std::move(state));
     }
     return;
   }
@@ -236,7 +283,7 @@ void Optimizer::load(InputArchive& archive) {
         auto state = make_state();
         PurposeGuard purpose(Purpose::kOptimizerState);
         state->serialize(saved);
-        state_[state_key(parameter)] = std::move(state);
+        take_in(parameter, std::move(state));
       }
       ++position;
     }

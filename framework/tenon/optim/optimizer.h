@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 #include <tenon/nn/module.h>
 #include <tenon/nn/options/arg.h>
+#include <tenon/optim/state_storage.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstdint>
@@ -30,6 +31,9 @@ class TENON_EXPORT OptimizerParamState {
   TENON_API virtual ~OptimizerParamState();
   /// A copy of the same type.
   virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
+  /// Its tensors of the parameter's size, always as many, undefined ones too: what Optimizer::store_states() moves.
+  /// None unless overridden.
+  TENON_API virtual std::vector<StateTensor> tensors();
   /// Throw Error unless overridden: only optimisers that are saved need them.
   TENON_API virtual void serialize(InputArchive& archive);
   TENON_API virtual void serialize(OutputArchive& archive) const;
@@ -130,17 +134,30 @@ class TENON_EXPORT Optimizer {
   /// The groups, for reading or for changing their options.
   std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
+  /// From now on states live where and as the options say, beginning with those that are there; step() brings those of
+  /// one parameter at a time to its device and takes them back. state() shows what is kept: bytes of pack_blocks(), or
+  /// tensors in host memory, of which a device may still write until it is synchronized. Throws Error where the
+  /// optimiser's states name no tensors() (L-BFGS).
+  TENON_API void store_states(const StateStorageOptions& options);
+  /// Where and as what they live.
+  const StateStorageOptions& state_storage() const { return storage_.options(); }
   /// What is remembered of each parameter that was stepped, by state_key().
   StateMap& state() { return state_; }
   const StateMap& state() const { return state_; }
 
   /// Writes the groups' options and every state.
   TENON_API virtual void save(OutputArchive& archive) const;
-  /// Reads what save() wrote, or libtorch's older form, which has states only and which it warns of. States come on the
-  /// archive's device. Throws Error where groups or parameters differ in number.
+  /// Reads what save() wrote, or libtorch's older form, which has states only and which it warns of. States come on
+  /// their parameters' devices, or as store_states() said, however they were kept when they were saved. Throws Error
+  /// where groups or parameters differ in number.
   TENON_API virtual void load(InputArchive& archive);
 
  protected:
+  /// step() of an optimiser that updates each parameter by itself: the closure, then update(group) for every group,
+  /// with gradients off; where states are stored elsewhere, for groups of one parameter whose state is there. Throws
+  /// Error for those while a graph is captured.
+  TENON_API Tensor step_groups(const LossClosure& closure,
+                               const std::function<void(const OptimizerParamGroup&)>& update);
   /// Runs the closure with gradients on; undefined without one.
   TENON_API static Tensor loss_of(const LossClosure& closure);
   /// A state of the optimiser's own type, for load().
@@ -160,6 +177,11 @@ class TENON_EXPORT Optimizer {
   std::vector<OptimizerParamGroup> groups_;
   StateMap state_;
   std::unique_ptr<OptimizerOptions> defaults_;
+
+ private:
+  void take_in(const Tensor& parameter, std::unique_ptr<OptimizerParamState> state);
+
+  StateStorage storage_;
 };
 
 /// Zeros like a parameter, with the purpose "optimizer_state". Throws Error while a graph is captured.

@@ -33,6 +33,9 @@ bool operator==(const RMSpropParamState& a, const RMSpropParamState& b) {
   return a.step() == b.step() && same_tensor(a.square_avg(), b.square_avg()) &&
          same_tensor(a.momentum_buffer(), b.momentum_buffer()) && same_tensor(a.grad_avg(), b.grad_avg());
 }
+std::vector<StateTensor> RMSpropParamState::tensors() {
+  return {{&square_avg(), /*is_signed=*/false}, {&momentum_buffer()}, {&grad_avg()}};
+}
 void RMSpropParamState::serialize(OutputArchive& archive) const {
   archive.write("step", step());
   archive.write("square_avg", square_avg());
@@ -56,9 +59,7 @@ RMSprop::RMSprop(const std::vector<OptimizerParamGroup>& groups, RMSpropOptions 
 }
 
 Tensor RMSprop::step(LossClosure closure) {
-  NoGradGuard no_grad;
-  Tensor loss = loss_of(closure);
-  for (auto& group : groups_) {
+  return step_groups(closure, [this](const OptimizerParamGroup& group) {
     const auto& options = static_cast<const RMSpropOptions&>(group.options());
     for (const Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
@@ -85,8 +86,7 @@ Tensor RMSprop::step(LossClosure closure) {
         parameter.addcdiv_(gradient, average, -options.lr());
       }
     }
-  }
-  return loss;
+  });
 }
 
 std::unique_ptr<OptimizerParamState> RMSprop::make_state() const { return std::make_unique<RMSpropParamState>(); }

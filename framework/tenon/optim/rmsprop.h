@@ -32,6 +32,7 @@ struct TENON_EXPORT RMSpropParamState : public OptimizerCloneableParamState<RMSp
  public:
   TENON_API void serialize(InputArchive& archive) override;
   TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API std::vector<StateTensor> tensors() override;
   TENON_API friend bool operator==(const RMSpropParamState& a, const RMSpropParamState& b);
 };
 extern template class OptimizerCloneableParamState<RMSpropParamState>;

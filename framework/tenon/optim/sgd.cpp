@@ -35,6 +35,7 @@ void SGDOptions::serialize(InputArchive& archive) {
 bool operator==(const SGDParamState& a, const SGDParamState& b) {
   return same_tensor(a.momentum_buffer(), b.momentum_buffer());
 }
+std::vector<StateTensor> SGDParamState::tensors() { return {{&momentum_buffer()}}; }
 void SGDParamState::serialize(OutputArchive& archive) const { archive.write("momentum_buffer", momentum_buffer()); }
 void SGDParamState::serialize(InputArchive& archive) { archive.read("momentum_buffer", momentum_buffer()); }
 
@@ -49,9 +50,7 @@ SGD::SGD(const std::vector<OptimizerParamGroup>& groups, SGDOptions defaults)
 }
 
 Tensor SGD::step(LossClosure closure) {
-  NoGradGuard no_grad;
-  Tensor loss = loss_of(closure);
-  for (auto& group : groups_) {
+  return step_groups(closure, [this](const OptimizerParamGroup& group) {
     const auto& options = static_cast<const SGDOptions&>(group.options());
     SgdAttributes attributes{.learning_rate = options.lr(),
                              .momentum = options.momentum(),
@@ -83,8 +82,7 @@ Tensor SGD::step(LossClosure closure) {
       const Lists& list = lists[static_cast<std::size_t>(first)];
       call_fused("sgd_step", {list.parameters, list.buffers}, list.gradients, &attributes);
     }
-  }
-  return loss;
+  });
 }
 
 std::unique_ptr<OptimizerParamState> SGD::make_state() const { return std::make_unique<SGDParamState>(); }

@@ -28,6 +28,7 @@ struct TENON_EXPORT SGDParamState : public OptimizerCloneableParamState<SGDParam
  public:
   TENON_API void serialize(InputArchive& archive) override;
   TENON_API void serialize(OutputArchive& archive) const override;
+  TENON_API std::vector<StateTensor> tensors() override;
   TENON_API friend bool operator==(const SGDParamState& a, const SGDParamState& b);
 };
 extern template class OptimizerCloneableParamState<SGDParamState>;

@@ -2,6 +2,7 @@
 #include <tenon/train/optimizers.h>
 
 #include <tenon/core/error.h>
+#include <tenon/ops/quantized/blocks.h>
 #include <tenon/optim/adagrad.h>
 #include <tenon/optim/adam.h>
 #include <tenon/optim/rmsprop.h>
@@ -62,6 +63,18 @@ const OptimizerRow& row_of(const Options& train) {
   return *found;
 }
 
+/// Of a parameter's size.
+std::int64_t state_tensors(const Options& train) {
+  const OptimizerRow& row = row_of(train);
+  return row.tensors + (row.has_momentum && train.real("momentum") > 0 ? 1 : 0);
+}
+
+optim::StateStorageOptions storage_of(const Options& train) {
+  const std::string& offload = train.text("offload");
+  return {.in_8_bits = train.text("optimizer_states") == "8bit",
+          .on_host = offload == "optimizer" || offload == "both"};
+}
+
 }  // namespace
 
 std::vector<std::string> optimizer_names() {
@@ -71,15 +84,27 @@ std::vector<std::string> optimizer_names() {
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vector<Tensor> parameters) {
-  return row_of(train).make(std::move(parameters), train.real("lr"), train.real("weight_decay"),
-                            train.real("momentum"));
+  auto optimizer =
+      row_of(train).make(std::move(parameters), train.real("lr"), train.real("weight_decay"), train.real("momentum"));
+  optimizer->store_states(storage_of(train));
+  return optimizer;
 }
 
-std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parameters) {
-  const OptimizerRow& row = row_of(train);
-  const std::int64_t tensors = row.tensors + (row.has_momentum && train.real("momentum") > 0 ? 1 : 0);
-  std::int64_t bytes = 0;
-  for (const Tensor& parameter : parameters) bytes += tensors * static_cast<std::int64_t>(parameter.nbytes());
+bool remembers(const Options& train) { return state_tensors(train) > 0; }
+
+StateBytes state_bytes(const Options& train, const std::vector<Tensor>& parameters) {
+  const optim::StateStorage storage(storage_of(train));
+  const std::int64_t tensors = state_tensors(train);
+  StateBytes bytes;
+  for (const Tensor& parameter : parameters) {
+    bytes.largest = std::max(bytes.largest, parameter.numel());
+    const auto full = static_cast<std::int64_t>(parameter.nbytes());
+    const bool packed = storage.packs(parameter), away = storage.options().on_host;
+    const std::int64_t kept = packed ? quantized::packed_bytes(parameter.numel()) : full;
+    (away ? bytes.host : bytes.device) += tensors * kept;
+    // One after the other crosses in its bytes, which go when it is unpacked.
+    if (packed || away) bytes.update = std::max(bytes.update, tensors * full + (packed && away ? kept : 0));
+  }
   return bytes;
 }
 

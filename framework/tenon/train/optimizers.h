@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
 #include <tenon/optim/optimizer.h>
+#include <tenon/train/theory.h>
 
 #include <memory>
 #include <string>
@@ -14,10 +15,13 @@ namespace tenon::train {
 /// Those that `train.optimizer` may name.
 TENON_API std::vector<std::string> optimizer_names();
 
-/// As the section [train] says.
+/// As the section [train] says, with its states where and in which format it says.
 TENON_API std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vector<Tensor> parameters);
 
-/// What it will remember of the parameters, in bytes.
-TENON_API std::int64_t state_bytes(const Options& train, const std::vector<Tensor>& parameters);
+/// Whether it remembers anything of a parameter.
+bool remembers(const Options& train);
+
+/// What it will remember of the parameters.
+TENON_API StateBytes state_bytes(const Options& train, const std::vector<Tensor>& parameters);
 
 }  // namespace tenon::train

@@ -9,10 +9,11 @@ namespace {
 /// The highest of all moments of a step, in elements.
 class Peaks {
  public:
-  void moment(double activations, double gradients, double casts) {
+  /// `beside`: casts of parameters, and what is brought of the optimiser's state.
+  void moment(double activations, double gradients, double beside) {
     activations_ = std::max(activations_, activations);
     gradients_ = std::max(gradients_, gradients);
-    all_ = std::max(all_, activations + gradients + casts);
+    all_ = std::max(all_, activations + gradients + beside);
   }
   double activations() const { return activations_; }
   double gradients() const { return gradients_; }
@@ -41,7 +42,7 @@ class Step {
     head();
     for (std::int64_t block = form_.blocks; block > 0; --block) backward_of(static_cast<double>(block));
     embedding();
-    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_, 0);  // the update
+    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_, brought_for(parameters_));  // the update
     return peaks_;
   }
 
@@ -71,6 +72,13 @@ class Step {
     if (request_.offloaded) return 0;  // they are brought back one by one
     return runs_again(blocks) ? casts_.block : (blocks - static_cast<double>(request_.checkpointed)) * casts_.block;
   }
+  /// Of the optimiser's state, for an update of so many elements at most.
+  double brought_for(double elements) const {
+    const double share = std::min(1.0, elements / static_cast<double>(request_.state.largest));
+    return share * static_cast<double>(request_.state.update) / static_cast<double>(request_.element_bytes);
+  }
+  /// So, where backward updates.
+  double in_backward(double elements) const { return request_.optimizer_in_backward ? brought_for(elements) : 0; }
 
   void forward() {
     const auto blocks = static_cast<double>(form_.blocks);
@@ -99,7 +107,7 @@ class Step {
     peaks_.moment(
         n_ * (kept - logits_),
         of_parameters(0) + gradients_.head_parameters + gradients_.head_beside + n_ * gradients_.head_late_passing,
-        casts);
+        casts + in_backward(gradients_.head_parameters));
   }
 
   void backward_of(double block) {
@@ -114,7 +122,8 @@ class Step {
     if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input, casts);
     const double most = std::max(n_ * gradients_.passing + gradients_.beside_passing,
                                  n_ * gradients_.beside_largest + gradients_.largest);
-    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first), std::max(0.0, casts - casts_.behind));
+    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first),
+                  std::max(0.0, casts - casts_.behind) + in_backward(gradients_.largest));
     if (request_.offloaded)
       peaks_.moment(n_ * form_.away_late, there + n_ * gradients_.late_beside_away + (adds_up ? 0 : gradients_.late),
                     0);
@@ -125,7 +134,7 @@ class Step {
   void embedding() {
     const double there = of_parameters(parameters_ - gradients_.embedding_parameters);
     peaks_.moment(request_.offloaded ? 0 : n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input,
-                  0);
+                  in_backward(gradients_.embedding_parameters));
   }
 
   const TheoryRequest& request_;
@@ -144,8 +153,8 @@ class Step {
 Theory theory_of(const TheoryRequest& request) {
   const Peaks peaks = Step(request).peaks();
   const auto element = static_cast<double>(request.element_bytes);
-  const double always =
-      element * static_cast<double>(request.parameters) + static_cast<double>(request.state_bytes + request.data_bytes);
+  const double always = element * static_cast<double>(request.parameters) +
+                        static_cast<double>(request.state.device + request.data_bytes);
   const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
   const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
   const double blocks_again = request.form.blocks > 0
@@ -154,6 +163,7 @@ Theory theory_of(const TheoryRequest& request) {
   return {.activation_bytes = element * peaks.activations(),
           .gradient_bytes = element * peaks.gradients(),
           .cast_bytes = element * (static_cast<double>(request.form.blocks) * request.casts.block + request.casts.head),
+          .optimizer_bytes = static_cast<double>(request.state.device + request.state.update),
           .total_bytes = always + element * peaks.all(),
           .relative_time = 1 + blocks_again / 3 + head_again};
 }
@@ -170,7 +180,6 @@ void note(const TheoryRequest& request, bool is_mixed, std::vector<std::pair<std
   const Theory theory = theory_of(request);
   figures.emplace_back("expected_activation_bytes", theory.activation_bytes);
   figures.emplace_back("expected_gradient_bytes", theory.gradient_bytes);
-  figures.emplace_back("expected_optimizer_state_bytes", static_cast<double>(request.state_bytes));
   figures.emplace_back("expected_total_bytes", theory.total_bytes);
   if (is_mixed) {
     figures.emplace_back("expected_cast_bytes", theory.cast_bytes);

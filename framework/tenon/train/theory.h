@@ -56,12 +56,20 @@ struct CastForm {
   double head = 0;
 };
 
+/// What an optimiser remembers, in bytes.
+struct StateBytes {
+  std::int64_t device = 0;   ///< between updates
+  std::int64_t host = 0;     ///< so
+  std::int64_t update = 0;   ///< on the device besides, while the largest parameter is updated
+  std::int64_t largest = 1;  ///< elements of that parameter
+};
+
 struct TheoryRequest {
   ActivationForm form;
   GradientForm gradients;
   CastForm casts;
-  std::int64_t parameters = 0;   ///< elements
-  std::int64_t state_bytes = 0;  ///< of the optimiser
+  std::int64_t parameters = 0;  ///< elements
+  StateBytes state;
   std::int64_t data_bytes = 0;
   std::int64_t element_bytes = 4;
   std::int64_t batch_size = 1;
@@ -77,7 +85,8 @@ struct TheoryRequest {
 struct Theory {
   double activation_bytes = 0;
   double gradient_bytes = 0;
-  double cast_bytes = 0;   ///< of parameters, in 16 bits
+  double cast_bytes = 0;  ///< of parameters, in 16 bits
+  double optimizer_bytes = 0;
   double total_bytes = 0;  ///< of an allocator that neither rounds nor fragments, without what kernels ask for
   double relative_time = 1;
 };
@@ -87,9 +96,11 @@ struct Theory {
 /// at the loss, and as they go gradients of parameters come. Of a checkpointed block there are its input and, in its
 /// backward, what it computes again (Chen et al., 2016); of the others what they keep until their backward.
 /// Micro-batches divide the batch. A loss in chunks has logits and their logarithms of one chunk, and in backward a
-/// gradient of each besides. A backward pass costs two forward passes, a second forward pass one more of three. Casts
-/// of parameters stand beside all that: those of a checkpointed block are made twice. Offloaded, nothing is kept on the
-/// device: a block's forward pass has what it works on, its backward what it has brought back.
+/// gradient of each besides. Where the optimiser's state is brought for an update, that of the largest parameter is
+/// there at the end, or in backward beside the block that has the parameter. A backward pass costs two forward passes,
+/// a second forward pass one more of three. Casts of parameters stand beside all that: those of a checkpointed block
+/// are made twice. Offloaded, nothing is kept on the device: a block's forward pass has what it works on, its backward
+/// what it has brought back.
 Theory theory_of(const TheoryRequest& request);
 
 /// The fewest checkpointed blocks with which the peak of activations is at most the share `budget` of what it is with

@@ -216,7 +216,7 @@ TheoryRequest Training::theory_request() const {
           .gradients = model_.gradients,
           .casts = model_.casts,
           .parameters = result_.parameters,
-          .state_bytes = state_bytes(options_, model_.module->parameters()),
+          .state = state_bytes(options_, model_.module->parameters()),
           .data_bytes = current(Purpose::kData),
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = batch_size_,
@@ -250,10 +250,12 @@ void Training::choose_checkpoints() {
   result_.figures.emplace_back("checkpointed_blocks", static_cast<double>(chosen));
 }
 
+/// What should come out: of activations and gradients for models that have a closed form.
 void Training::note_theory() {
+  const TheoryRequest request = theory_request();
+  result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);
   if (model_.activations.blocks == 0) return;
-  const bool is_mixed = precision_named(options_.text("precision")).autocast.has_value();
-  note(theory_request(), is_mixed, result_.figures);
+  note(request, precision_named(options_.text("precision")).autocast.has_value(), result_.figures);
 }
 
 void Training::compare_with_integers() {

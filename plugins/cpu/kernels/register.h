@@ -34,6 +34,7 @@ void add_indexing(const KernelSink& sink);
 void add_triangles(const KernelSink& sink);
 void add_sequences(const KernelSink& sink);
 void add_folding(const KernelSink& sink);
+void add_quantized_blocks(const KernelSink& sink);
 void add_quantized_convolution(const KernelSink& sink);
 
 /// Everything of this level.

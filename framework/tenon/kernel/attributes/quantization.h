@@ -30,4 +30,10 @@ struct WeightOnlyAttributes {
   std::int64_t group = 0;  ///< how many weights of a row share a scale; 0: the whole row
 };
 
+/// pack_blocks, unpack_blocks: values as bytes of the dynamic map, times the largest of their block
+/// (kernel/dynamic_map.h).
+struct BlocksAttributes {
+  bool is_signed = true;  ///< false: the map without a sign
+};
+
 }  // namespace tenon

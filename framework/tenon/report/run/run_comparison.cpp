@@ -134,7 +134,7 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       theory("expected_gradient_bytes", "expected gradients"),
       purpose("parameter", "parameters"),
       purpose("optimizer_state", "optimizer state"),
-      theory("expected_optimizer_state_bytes", "expected state"),
+      theory("expected_optimizer_bytes", "expected state"),
       purpose("workspace", "workspace"),
       theory("expected_cast_bytes", "expected casts"),
       purpose("data", "data"),

@@ -151,10 +151,15 @@ SectionSpec train_section() {
            .range(std::int64_t{0}, std::int64_t{1 << 20}),
        OptionSpec::boolean("optimizer_in_backward", false,
                            "backward updates each parameter when its gradient is there, which then goes at once"),
+       OptionSpec::text(
+           "optimizer_states", "full",
+           "what the optimiser remembers of parameters: in their own dtype (full), or where they have 4096 "
+           "values and more in 8 bits by blocks")
+           .one_of({"full", "8bit"}),
        OptionSpec::text("offload", "none",
-                        "what waits in host memory until backward needs it: nothing, or the activations that are saved "
-                        "for backward")
-           .one_of({"none", "activations"}),
+                        "what waits in host memory: nothing, the activations that are saved for backward, what the "
+                        "optimiser remembers until a parameter's update, or both")
+           .one_of({"none", "activations", "optimizer", "both"}),
        OptionSpec::boolean("eval_no_grad", true, "testing records no history"),
        OptionSpec::boolean("shuffle", true, "another order of the examples in each epoch"),
        OptionSpec::integer("warmup_steps", 10, "steps before device calls are counted").range(std::int64_t{0}, kMany),

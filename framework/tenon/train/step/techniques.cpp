@@ -3,6 +3,7 @@
 
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
+#include <tenon/train/optimizers.h>
 
 #include <fmt/format.h>
 
@@ -44,29 +45,40 @@ std::int64_t checkpointed_blocks(const Options& train) {
   return blocks > 0 ? blocks : CheckpointedBlocks::kAll;
 }
 
-void check_offload(const ExperimentConfig& config) {
+void check_offload(const ExperimentConfig& config, const Techniques& techniques) {
   if (config.device.is_cpu())
     throw config.error("train.offload", "the memory of the device cpu is host memory: there is nowhere else to go");
-  if (config.section("train").boolean("checkpoint"))
+  if (techniques.offload_optimizer && !remembers(config.section("train")))
+    throw config.error("train.offload", "sgd without train.momentum remembers nothing that could wait elsewhere");
+  if (techniques.offload_activations && config.section("train").boolean("checkpoint"))
     throw config.error("train.offload",
                        "with train.checkpoint a block keeps its input alone, for its second forward pass and on the "
                        "device: nothing that is saved for backward waits");
+}
+
+void check_optimizer_states(const ExperimentConfig& config) {
+  if (config.section("train").text("optimizer_states") != "full" && !remembers(config.section("train")))
+    throw config.error("train.optimizer_states",
+                       "sgd without train.momentum remembers nothing that could be kept in fewer bits");
 }
 
 }  // namespace
 
 Techniques techniques_of(const ExperimentConfig& config) {
   const Options& train = config.section("train");
+  const std::string& offload = train.text("offload");
   Techniques techniques{.micro_batches = train.integer("micro_batches"),
                         .gradients_stay = train.text("zero_grad") == "zero",
                         .optimizer_in_backward = train.boolean("optimizer_in_backward"),
                         .chunked_loss = train.integer("chunked_loss"),
                         .checkpointed_blocks = checkpointed_blocks(train),
                         .checkpoint_budget = train.real("checkpoint_budget"),
-                        .offload_activations = train.text("offload") == "activations"};
+                        .offload_activations = offload == "activations" || offload == "both",
+                        .offload_optimizer = offload == "optimizer" || offload == "both"};
   check_checkpoint(config);
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
-  if (techniques.offload_activations) check_offload(config);
+  if (techniques.offload_activations || techniques.offload_optimizer) check_offload(config, techniques);
+  check_optimizer_states(config);
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

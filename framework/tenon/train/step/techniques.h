@@ -16,6 +16,7 @@ struct Techniques {
   std::int64_t checkpointed_blocks = 0;  ///< CheckpointedBlocks::kAll: all of them
   double checkpoint_budget = 0;          ///< 0: none
   bool offload_activations = false;
+  bool offload_optimizer = false;
 };
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
