@@ -1,11 +1,11 @@
 // Pooling of contiguous (N, C, [D, [H,]] W) planes: maximum, average, adaptive, and their backwards.
 #include <tenon/kernel/attributes/linear.h>
 
+#include "kernels/nn/max_2x2.h"
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
 
 #include <limits>
-#include <type_traits>
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
@@ -70,12 +70,6 @@ T least() {
   return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 }
 
-/// Whether a later element takes the place of the largest so far; NaN does.
-template <class T>
-inline bool exceeds(T candidate, T value) {
-  return (candidate > value) | (candidate != candidate);
-}
-
 template <class T>
 void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
   for (i64 od = 0; od < s.out[0]; ++od) {
@@ -114,79 +108,12 @@ void max_plane_general(const Shape& s, const T* x, T* y, i64* index) {
   }
 }
 
-// The 2 x 2 window with stride 2 of most small networks, whose rows are often shorter than a vector: the maxima of
-// pairs side by side are taken over many rows at once, and those of two rows in whole vectors, whose end the next row
-// overwrites. Where a maximum stands is a number as wide as an element, so that both have the same lanes.
-template <class T>
-class Max2x2 {
- public:
-  static bool suits(const Shape& s) {
-    return s.in[0] == 1 && s.kernel[0] == 1 && s.kernel[1] == 2 && s.kernel[2] == 2 && s.stride[1] == 2 &&
-           s.stride[2] == 2 && s.padding[1] == 0 && s.padding[2] == 0 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
-           2 * s.out[1] <= s.in[1] && 2 * s.out[2] <= s.in[2];
-  }
-
-  void plane(const Shape& s, const T* x, T* y, i64* index) {
-    const i64 width = s.out[2];
-    if (2 * width == s.in[2] && width <= kMost) return whole_rows(s, x, y, index);
-    for (i64 row = 0; row < s.out[1]; ++row) {
-      for (i64 start = 0; start < width; start += kMost) {
-        const i64 count = smaller(kMost, width - start), first = 2 * (row * s.in[2] + start);
-        take_pairs(x + first, 0, count);
-        take_pairs(x + first + s.in[2], count, count);
-        take_rows(count, 0, s.in[2]);
-        hand_out(count, first, y + row * width + start, index + row * width + start);
-      }
-    }
-  }
-
- private:
-  using Place = std::conditional_t<sizeof(T) == 4, i32, i64>;
-  static constexpr i64 kMost = 512;  // outputs at once
-  static constexpr i64 kVector = 16;
-
-  // What one row leaves over belongs to the next.
-  void whole_rows(const Shape& s, const T* x, T* y, i64* index) {
-    const i64 width = s.out[2], at_once = kMost / width;
-    for (i64 row = 0; row < s.out[1]; row += at_once) {
-      const i64 rows = smaller(at_once, s.out[1] - row), first = 4 * row * width;
-      take_pairs(x + first, 0, 2 * rows * width);
-      for (i64 r = 0; r < rows; ++r) take_rows(width, r, 2 * width);
-      hand_out(rows * width, first, y + row * width, index + row * width);
-    }
-  }
-
-  void take_pairs(const T* x, i64 at, i64 count) {
-    for (i64 i = 0; i < count; ++i) {
-      const T left = x[2 * i], right = x[2 * i + 1];
-      const bool is_right = exceeds(right, left);
-      pairs_[at + i] = is_right ? right : left;
-      rights_[at + i] = is_right ? 1 : 0;
-    }
-  }
-  // `below`: from an element to the one below it.
-  void take_rows(i64 width, i64 row, i64 below) {
-    const T *upper = pairs_ + 2 * row * width, *lower = upper + width;
-    const Place *upper_right = rights_ + 2 * row * width, *lower_right = upper_right + width;
-    const auto first = static_cast<Place>(4 * row * width), second = static_cast<Place>(first + below);
-    for (i64 start = 0; start < width; start += kVector) {
-#pragma GCC ivdep
-      for (i64 i = start; i < start + kVector; ++i) {
-        const bool is_lower = exceeds(lower[i], upper[i]);
-        values_[row * width + i] = is_lower ? lower[i] : upper[i];
-        const Place right = is_lower ? lower_right[i] : upper_right[i];
-        places_[row * width + i] = (is_lower ? second : first) + static_cast<Place>(2 * i) + right;
-      }
-    }
-  }
-  void hand_out(i64 count, i64 first, T* y, i64* index) const {
-    for (i64 i = 0; i < count; ++i) y[i] = values_[i];
-    for (i64 i = 0; i < count; ++i) index[i] = first + places_[i];
-  }
-
-  T pairs_[2 * kMost + kVector] = {}, values_[kMost + kVector];
-  Place rights_[2 * kMost + kVector] = {}, places_[kMost + kVector];
-};
+// The windows of Max2x2.
+bool is_two_by_two(const Shape& s) {
+  return s.in[0] == 1 && s.kernel[0] == 1 && s.kernel[1] == 2 && s.kernel[2] == 2 && s.stride[1] == 2 &&
+         s.stride[2] == 2 && s.padding[1] == 0 && s.padding[2] == 0 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
+         2 * s.out[1] <= s.in[1] && 2 * s.out[2] <= s.in[2];
+}
 
 template <class T>
 void run_max(KernelContext& context, const Shape& s, const TensorView& y, const TensorView& index, const TensorView& x,
@@ -194,14 +121,14 @@ void run_max(KernelContext& context, const Shape& s, const TensorView& y, const 
   const T* in = lanes_of<T>(context, x, lane);
   T* out = room_for<T>(context, y, lane);
   i64* positions = static_cast<i64*>(index.data);
-  const bool is_small = Max2x2<T>::suits(s);
+  const bool is_small = is_two_by_two(s);
   const i64 in_plane = s.in_plane(), out_plane = s.out_plane();
   parallel(s.planes, kGrain / larger<i64>(1, in_plane) + 1, 1, [&](i64 begin, i64 end) {
     Max2x2<T> small;
     for (i64 p = begin; p < end; ++p) {
       const T* plane = in + p * in_plane;
       if (is_small) {
-        small.plane(s, plane, out + p * out_plane, positions + p * out_plane);
+        small.plane(s.out[1], s.in[2], s.out[2], plane, out + p * out_plane, positions + p * out_plane);
       } else {
         max_plane_general(s, plane, out + p * out_plane, positions + p * out_plane);
       }
