@@ -62,7 +62,14 @@ class PlacesTest(unittest.TestCase):
         self.assertEqual([p.change for p in planted_in(code, "-DLEVEL=sse2")[0]], ["* -> /"])
 
     def test_each_side_of_an_and_stands_alone(self):
-        self.assertEqual(mutated("bool f(bool a, bool b) { return a && b; }", "left of && alone"), "bool f(bool a, bool b) { return a; }")
+        self.assertEqual(mutated("bool f(bool a, bool b) { return a && b; }", "left of && alone"),
+                         "bool f(bool a, bool b) { return static_cast<bool>(a); }")
+
+    def test_a_side_that_is_made_of_truth_values_is_one_itself(self):
+        """Behind a switch both branches have one type: an optional of the number that a false is made of would hold."""
+        code = ("struct May { May(int); explicit operator bool() const; };\n"
+                "int f(bool a, May b) { if (a && b) { return 1; } return {}; }")
+        self.assertIn("if (static_cast<bool>(b))", mutated(code, "right of && alone"))
 
     def test_a_statement_is_dropped_but_no_declaration(self):
         self.assertEqual([c for c in changes("void g(); void f() { int x = {}; g(); }") if c.startswith("dropped")], ["dropped: g()"])

@@ -197,8 +197,9 @@ class Finder:
         if sign in ("&&", "||"):
             other = b"||" if sign == "&&" else b"&&"
             self.add(start, end, f"{sign} -> {other.decode()}", a + b" " + other + b" " + b)
-            self.add(start, end, f"left of {sign} alone", a)
-            self.add(start, end, f"right of {sign} alone", b)
+            # As a truth value: beside the bool of the whole, a std::optional that converts from it would always hold.
+            self.add(start, end, f"left of {sign} alone", b"static_cast<bool>(" + a + b")")
+            self.add(start, end, f"right of {sign} alone", b"static_cast<bool>(" + b + b")")
             return
         for other in COMPARED.get(sign, []) + COMPUTED.get(sign, []) + ASSIGNED.get(sign, []):
             self.add(start, end, f"{sign} -> {other}", a + b" " + other.encode() + b" " + b)
