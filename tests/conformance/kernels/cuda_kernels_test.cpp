@@ -12,7 +12,8 @@ namespace tenon::conformance {
 namespace {
 
 /// Integers of 8 bits are the CPU's alone so far: on a GPU these operators are made of others.
-const std::set<std::string> kOfTheCpuAlone = {"quantize", "dequantize", "quantized_conv", "weight_only_linear"};
+const std::set<std::string> kOfTheCpuAlone = {"quantize",    "dequantize",    "quantized_conv",
+                                              "pack_blocks", "unpack_blocks", "weight_only_linear"};
 
 TEST(CudaKernels, AreThoseOfTheCpu) {
   const std::set<std::string> cuda = kernels_of(target().plugin);
