@@ -53,6 +53,8 @@ TEST(Numeric, CommonDivisorsAndMultiplesArePositive) {
   const Inputs in;
   expect_tensor(gcd(tensor({12, -18, 0, 0, 7}), tensor({18, 12, 5, 0, 3})), {5}, kLong, {6, 6, 5, 0, 1});
   expect_tensor(lcm(tensor({12, -18, 0, 0, 7}), tensor({18, 12, 5, 0, 3})), {5}, kLong, {36, 36, 0, 0, 21});
+  // 251 without dimensions is -5 beside int8.
+  expect_tensor(lcm(tensor({4, -8}, kInt8), tensor(251, kUInt8)), {2}, kInt8, {20, 40});
   expect_tensor(gcd(in.I, tensor(15)), {2, 3}, kLong, {5, 3, 5, 1, 15, 3});
 }
 

@@ -127,7 +127,9 @@ Tensor Tensor::lcm(const Tensor& other) const {
   const Dtype dtype = divisor.scalar_type();
   // Of 8 and 16 bits in 32: what does not fit is cut off the result, as of any product.
   const Dtype wide = dtype == kInt64 ? kInt64 : kInt32;
-  const Tensor multiple = to(wide).div(divisor.to(wide).masked_fill(divisor.eq(0), 1), "trunc").mul(other.to(wide));
+  const auto widened = [&](const Tensor& x) { return x.to(dtype).to(wide); };
+  const Tensor multiple =
+      widened(*this).div(widened(divisor).masked_fill(divisor.eq(0), 1), "trunc").mul(widened(other));
   return laid_out_after(*this, other, multiple.abs().to(dtype));
 }
 Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this, lcm(other)); }
