@@ -3,6 +3,8 @@
 
 #include <tenon/tensor/factory.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -60,9 +62,8 @@ const std::vector<std::string>& keepable_operators() {
 CheckpointPolicy keep_results_of(std::vector<std::string> operators) {
   for (const std::string& name : operators) {
     if (std::ranges::find(keepable_operators(), name) == keepable_operators().end()) {
-      std::string known;
-      for (const std::string& one : keepable_operators()) known += (known.empty() ? "" : ", ") + one;
-      throw Error("checkpoint keeps no results of an operator '" + name + "'; of these it can: " + known);
+      throw Error(fmt::format("checkpoint keeps no results of an operator '{}'; of these it can: {}", name,
+                              fmt::join(keepable_operators(), ", ")));
     }
   }
   return [operators = std::move(operators)](std::string_view op) {

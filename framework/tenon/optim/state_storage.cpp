@@ -58,7 +58,7 @@ Tensor StateStorage::place(const Tensor& tensor, const Tensor& former, const Ten
   if (!device.is_cpu()) return tensor.to(device, tensor.scalar_type());
   const bool fits = former.defined() && former.device() == device && former.sizes() == tensor.sizes() &&
                     former.strides() == tensor.strides() && former.scalar_type() == tensor.scalar_type();
-  const Tensor host = fits ? former : host_memory_like(tensor);
+  Tensor host = fits ? former : host_memory_like(tensor);
   host.copy_(tensor, /*non_blocking=*/true);
   return host;
 }

@@ -7,7 +7,6 @@
 #include <tenon/train/estimate/address_run.h>
 
 #include <algorithm>
-#include <ranges>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -82,7 +81,7 @@ class Pass {
  public:
   Pass(AllocatorStack& allocator, std::uint32_t blocks) : allocator_(allocator), blocks_(blocks) {}
   ~Pass() {
-    for (const Block& block : blocks_ | std::views::reverse) allocator_.deallocate(block);
+    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) allocator_.deallocate(*block);
   }
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
@@ -113,7 +112,7 @@ class Pass {
 
   /// Gives back what was allocated from that block on.
   void undo(std::uint32_t first) {
-    for (Block& block : blocks_ | std::views::drop(first)) allocator_.deallocate(std::exchange(block, {}));
+    for (std::size_t i = first; i < blocks_.size(); ++i) allocator_.deallocate(std::exchange(blocks_[i], {}));
   }
 
  private:

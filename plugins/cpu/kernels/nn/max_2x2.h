@@ -10,7 +10,11 @@ namespace tenon::cpu::TENON_CPU_LEVEL {
 /// Whether a later element takes the place of the largest so far; NaN does.
 template <class T>
 inline bool exceeds(T candidate, T value) {
-  return (candidate > value) | (candidate != candidate);
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<bool>(static_cast<int>(candidate > value) | __builtin_isnan(candidate));
+  } else {
+    return candidate > value;
+  }
 }
 
 /// Rows are often shorter than a vector: so the maxima of pairs side by side are taken over many rows at once, and
