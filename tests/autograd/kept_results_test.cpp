@@ -145,6 +145,20 @@ TEST(KeptResults, AreComputedWhereBackwardRunsAgain) {
   EXPECT_TRUE(x.grad().equal(once));
 }
 
+// Its kernels write over the results of its products.
+TEST(KeptResults, AreNotThoseInsideARecurrentLayer) {
+  manual_seed(2);
+  const Tensor x = randn({5, 2, 4}, requires_grad());
+  const std::vector<Tensor> weights = {randn({12, 4}, requires_grad()), randn({12, 3}, requires_grad())};
+  const std::vector<Tensor> state = {zeros({1, 2, 3}), zeros({1, 2, 3})};
+  const Part part = [&](Tensor v) {
+    return std::get<0>(lstm(v, state, weights, /*has_biases=*/false, /*num_layers=*/1, /*dropout=*/0.0, /*train=*/true,
+                            /*bidirectional=*/false, /*batch_first=*/false));
+  };
+  expect_same(gradients(x, weights[0], [&] { return part(x); }),
+              gradients(x, weights[0], [&] { return checkpoint(part, x, keeping(keepable_operators())); }));
+}
+
 TEST(KeptResults, MustNotBeWrittenTo) {
   const Tensor x = randn({4, 4}, requires_grad());
   const Part part = [&](Tensor v) { return v.mm(v).relu_().exp(); };

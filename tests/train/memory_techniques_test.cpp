@@ -115,6 +115,8 @@ TEST_F(MemoryTechniques, EveryRowTakesWhatTheoryExpects) {
   EXPECT_NEAR(saved(all, "micro-batches 1/4"), 0.75, 0.01);
   EXPECT_GE(saved(all, "checkpointing to a half"), 0.50);
   EXPECT_GT(saved(all, "in-place activations"), 0);
+  EXPECT_GT(saved(all, "checkpointing"), saved(all, "checkpointing keeping attention"));
+  EXPECT_GE(saved(all, "checkpointing keeping attention"), 0.60);
   EXPECT_GE(saved(all, "mixed precision"), 0.4) << "the stream and what norms read stay in float32";
   EXPECT_GE(saved(all, "mixed + checkpointing"), 0.75);
 }
@@ -159,6 +161,23 @@ TEST_F(MemoryTechniques, OffloadLeavesOnTheDeviceWhatTheoryExpectsWithEverySwitc
   }
 }
 
+TEST_F(MemoryTechniques, WhatCheckpointedBlocksKeepIsWhatTheoryExpects) {
+  const std::vector<std::vector<std::string>> variants = {
+      {"train.checkpoint_blocks=3"},
+      {"model.activation=\"gelu\"", "train.zero_grad=\"none\""},
+      {"train.precision=\"bfloat16-mixed\""},
+      {"train.precision=\"bfloat16-mixed\"", "model.activation=\"gelu\""},
+      {"train.checkpoint_keep=\"products,attention\""},
+      {"train.micro_batches=4", "model.dropout=0.1"},
+  };
+  for (const std::vector<std::string>& variant : variants) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(variant, " ")));
+    std::vector<std::string> words = kOnAddresses;
+    words.insert(words.end(), variant.begin(), variant.end());
+    expect_theory(rows(words, {"checkpointing keeping attention", "checkpointing keeping products"}));
+  }
+}
+
 // Where next to nothing passes, the largest parameter's gradient stands beside the table's, which comes from the output
 // layer and waits for its other half from the lookup.
 TEST_F(MemoryTechniques, AnUpdateInBackwardFreesAllButTheLargestGradient) {
@@ -184,9 +203,9 @@ TEST_F(MemoryTechniques, SmallerOnTheCpuTheRowsTakeWhatTheoryExpectsAndLoseNothi
     const double noise = name.starts_with("mixed") ? 0.02 : 1e-4;
     for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(row.losses[i], plain[i], noise) << name;
   }
-  for (const char* name :
-       {"offload", "checkpointing", "checkpointing of 3 blocks", "checkpointing to a half", "set_to_none",
-        "in-place activations", "optimizer in backward", "checkpointing + set_to_none"})
+  for (const char* name : {"offload", "checkpointing keeping attention", "checkpointing keeping products",
+                           "checkpointing", "checkpointing of 3 blocks", "checkpointing to a half", "set_to_none",
+                           "in-place activations", "optimizer in backward", "checkpointing + set_to_none"})
     EXPECT_TRUE(same_bits(all.at(name).losses, plain)) << name;
 }
 

@@ -128,6 +128,34 @@ TEST_F(Techniques, EveryModelRunsItsFirstBlocksAgainWithoutChangingALoss) {
   }
 }
 
+TEST_F(Techniques, WhatBlocksKeepChangesNoLossOfAnyModel) {
+  const std::string pictures = "data.path=\"" + folder.string() + "\"";
+  const std::vector<Words> models = {{"model.name=\"gpt\"", "model.dropout=0.2"},
+                                     {"model.name=\"llama\"", "model.heads=4", "model.kv_heads=2"},
+                                     {"model.name=\"moe\"", "model.heads=4", "model.kv_heads=4"},
+                                     {"model.name=\"lstm-lm\""},
+                                     {"model.name=\"bert\"", "train.precision=\"bfloat16-mixed\""},
+                                     {"model.name=\"resnet8\"", "data.name=\"fashion-mnist\"", pictures},
+                                     {"model.name=\"lenet\"", "data.name=\"fashion-mnist\"", pictures},
+                                     {"model.name=\"mlp\"", "data.name=\"fashion-mnist\"", pictures}};
+  for (Words words : models) {
+    const ExperimentResult plain = gpt(words);
+    words.emplace_back("train.checkpoint=true");
+    const ExperimentResult inputs = gpt(words);
+    words.emplace_back("train.checkpoint_keep=\"products,attention,convolutions\"");
+    const ExperimentResult kept = gpt(words);
+    EXPECT_TRUE(same_bits(plain.losses, kept.losses)) << words.front();
+    EXPECT_GE(peak(kept, Purpose::kActivation), peak(inputs, Purpose::kActivation)) << words.front();
+  }
+}
+
+TEST_F(Techniques, WhatBlocksKeepIsRefusedWhereItMakesNoSense) {
+  const std::string on = "train.checkpoint=true", keep = "train.checkpoint_keep=\"products\"";
+  EXPECT_THAT(mistake({keep}), AllOf(HasSubstr("train.checkpoint_keep"), HasSubstr("everything is kept")));
+  EXPECT_THAT(mistake({on, keep, "train.inplace_activations=true"}), HasSubstr("overwrites"));
+  EXPECT_THAT(mistake({on, "train.checkpoint_keep=\"softmax\""}), HasSubstr("'softmax' is not one of products"));
+}
+
 TEST_F(Techniques, ABudgetChoosesTheFewestBlocksThatKeepToIt) {
   const ExperimentResult none = gpt({});
   const ExperimentResult chosen = gpt({"train.checkpoint=true", "train.checkpoint_budget=0.8"});
@@ -184,6 +212,7 @@ TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
   expect_resumes({"train.chunked_loss=4"});
   expect_resumes({"train.checkpoint=true", "train.checkpoint_blocks=2", "model.dropout=0.1"});
   expect_resumes({"train.checkpoint=true", "train.checkpoint_budget=0.8"});
+  expect_resumes({"train.checkpoint=true", "train.checkpoint_keep=\"attention\"", "model.dropout=0.1"});
   expect_resumes({"train.chunked_loss=4", "train.optimizer_in_backward=true", "train.checkpoint=true"});
 }
 

@@ -17,7 +17,8 @@ namespace tenon {
 using CheckpointPolicy = std::function<bool(std::string_view op)>;
 
 /// Operators whose results a policy may keep, those whose work is worth it: products of matrices (a linear layer is
-/// "addmm", without a bias "mm"), "convolution", "scaled_dot_product_attention". All else is computed again.
+/// "addmm", without a bias "mm"), "convolution", "scaled_dot_product_attention". All else is computed again,
+/// and so is what a recurrent layer is made of.
 TENON_API const std::vector<std::string>& keepable_operators();
 
 /// Keeps each result of these. Throws Error for a name that is none of keepable_operators().

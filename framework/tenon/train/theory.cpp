@@ -57,7 +57,7 @@ class Step {
   double kept_by(double blocks) const {
     if (request_.offloaded) return 0;
     const double again = std::min(blocks, static_cast<double>(request_.checkpointed));
-    return form_.embedding + again * form_.block_input + (blocks - again) * form_.block;
+    return form_.embedding + again * (form_.block_input + request_.kept.elements) + (blocks - again) * form_.block;
   }
   /// Gradients of parameters, where `there` of them have come in this backward pass.
   double of_parameters(double there) const {
@@ -115,9 +115,10 @@ class Step {
     const double behind = static_cast<double>(form_.blocks) - block;
     const double there =
         of_parameters(gradients_.head_parameters + behind * gradients_.block_parameters) + (adds_up ? waiting() : 0);
-    const double again = request_.offloaded
-                             ? form_.away_backward
-                             : kept_by(block) + (runs_again(block) ? form_.block - form_.block_input : 0);
+    // Its second run takes what it has kept.
+    const double others_keep = kept_by(block) - (runs_again(block) ? request_.kept.elements : 0);
+    const double again = request_.offloaded ? form_.away_backward
+                                            : others_keep + (runs_again(block) ? form_.block - form_.block_input : 0);
     const double casts = casts_of(block), others = std::max(0.0, casts - casts_.block);
     if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input, casts);
     const double most = std::max(n_ * gradients_.passing + gradients_.beside_passing,
@@ -127,8 +128,8 @@ class Step {
     if (request_.offloaded)
       peaks_.moment(n_ * form_.away_late, there + n_ * gradients_.late_beside_away + (adds_up ? 0 : gradients_.late),
                     0);
-    peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
-    if (!adds_up) peaks_.moment(n_ * kept_by(block), there + n_ * gradients_.last_passing + gradients_.last, others);
+    peaks_.moment(n_ * others_keep, there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
+    if (!adds_up) peaks_.moment(n_ * others_keep, there + n_ * gradients_.last_passing + gradients_.last, others);
   }
 
   void embedding() {
@@ -165,7 +166,7 @@ Theory theory_of(const TheoryRequest& request) {
           .cast_bytes = element * (static_cast<double>(request.form.blocks) * request.casts.block + request.casts.head),
           .optimizer_bytes = static_cast<double>(request.state.device + request.state.update),
           .total_bytes = always + element * peaks.all(),
-          .relative_time = 1 + blocks_again / 3 + head_again};
+          .relative_time = 1 + blocks_again * (1 - request.kept.share) / 3 + head_again};
 }
 
 std::int64_t fewest_checkpointed(TheoryRequest request, double budget) {

@@ -15,13 +15,16 @@ struct ActivationForm {
   double block = 0;      ///< kept for its backward
   double block_input = 0;
   std::int64_t blocks = 0;
-  double head = 0;           ///< after the last block, up to the loss
-  double passing = 0;        ///< in a block's forward pass beside what it keeps, at most
-  double head_passing = 0;   ///< gone when the loss is there
-  double head_input = 0;     ///< held by whoever computes the loss in chunks, beside what the head keeps of it
-  double away_forward = 0;   ///< in a block's forward pass, at most, where what it keeps is offloaded
-  double away_backward = 0;  ///< of that, back on the device while most gradients pass through the block
-  double away_late = 0;      ///< the same while attention's gradients pass
+  double products = 0;  ///< what its products of matrices give, and its attention: a checkpointed block may keep it
+  double attention = 0;
+  double attention_share = 0;  ///< of a block's work; the rest is its products'
+  double head = 0;             ///< after the last block, up to the loss
+  double passing = 0;          ///< in a block's forward pass beside what it keeps, at most
+  double head_passing = 0;     ///< gone when the loss is there
+  double head_input = 0;       ///< held by whoever computes the loss in chunks, beside what the head keeps of it
+  double away_forward = 0;     ///< in a block's forward pass, at most, where what it keeps is offloaded
+  double away_backward = 0;    ///< of that, back on the device while most gradients pass through the block
+  double away_late = 0;        ///< the same while attention's gradients pass
 };
 
 /// Gradients that pass, in elements of one example, and those of parameters, in elements; a half as above.
@@ -64,6 +67,12 @@ struct StateBytes {
   std::int64_t largest = 1;  ///< elements of that parameter
 };
 
+/// What a checkpointed block keeps so that it is not computed again.
+struct KeptByBlock {
+  double elements = 0;  ///< of one example
+  double share = 0;     ///< of the block's work, 0 to 1
+};
+
 struct TheoryRequest {
   ActivationForm form;
   GradientForm gradients;
@@ -75,6 +84,7 @@ struct TheoryRequest {
   std::int64_t batch_size = 1;
   std::int64_t micro_batches = 1;
   std::int64_t checkpointed = 0;       ///< the first so many blocks run again in backward
+  KeptByBlock kept;                    ///< of a checkpointed block, beside its input
   std::int64_t loss_chunks = 0;        ///< of the output layer and the loss; 0: as a whole
   bool gradients_stay = false;         ///< zero_grad = "zero": they are there during the forward pass too
   bool optimizer_in_backward = false;  ///< a parameter's gradient goes as soon as it is there
@@ -94,13 +104,13 @@ struct Theory {
 /// A step is a row of moments, each with its activations and its gradients: the last block's forward pass, the loss,
 /// the backward of the head, of each block and of the embedding, the update. Plain, every block's activations are there
 /// at the loss, and as they go gradients of parameters come. Of a checkpointed block there are its input and, in its
-/// backward, what it computes again (Chen et al., 2016); of the others what they keep until their backward.
-/// Micro-batches divide the batch. A loss in chunks has logits and their logarithms of one chunk, and in backward a
-/// gradient of each besides. Where the optimiser's state is brought for an update, that of the largest parameter is
-/// there at the end, or in backward beside the block that has the parameter. A backward pass costs two forward passes,
-/// a second forward pass one more of three. Casts of parameters stand beside all that: those of a checkpointed block
-/// are made twice. Offloaded, nothing is kept on the device: a block's forward pass has what it works on, its backward
-/// what it has brought back.
+/// backward, what it computes again (Chen et al., 2016), and all along what it keeps of that; of the others what they
+/// keep until their backward. Micro-batches divide the batch. A loss in chunks has logits and their logarithms of one
+/// chunk, and in backward a gradient of each besides. Where the optimiser's state is brought for an update, that of the
+/// largest parameter is there at the end, or in backward beside the block that has the parameter. A backward pass costs
+/// two forward passes, a second forward pass one more of three. Casts of parameters stand beside all that: those of a
+/// checkpointed block are made twice. Offloaded, nothing is kept on the device: a block's forward pass has what it
+/// works on, its backward what it has brought back.
 Theory theory_of(const TheoryRequest& request);
 
 /// The fewest checkpointed blocks with which the peak of activations is at most the share `budget` of what it is with

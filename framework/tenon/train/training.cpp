@@ -41,7 +41,7 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       state_(std::move(state)),
       device_(device_state(config.device)),
       computes_(device_.driver().properties().computes),
-      checkpoint_(techniques_.checkpointed_blocks) {}
+      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)) {}
 
 ExperimentResult Training::run() {
   start_ = Clock::now();
@@ -222,6 +222,7 @@ TheoryRequest Training::theory_request() const {
           .batch_size = batch_size_,
           .micro_batches = techniques_.micro_batches,
           .checkpointed = checkpoint_.count(model_.activations.blocks),
+          .kept = kept_of(model_.activations, techniques_.checkpoint_keep),
           .loss_chunks = techniques_.chunked_loss,
           .gradients_stay = techniques_.gradients_stay,
           .optimizer_in_backward = techniques_.optimizer_in_backward,

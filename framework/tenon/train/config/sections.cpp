@@ -139,6 +139,9 @@ SectionSpec train_section() {
                            "recompute the activations of a block in backward instead of keeping them"),
        OptionSpec::integer("checkpoint_blocks", 0, "with checkpoint, only the first so many blocks; 0 = all")
            .range(std::int64_t{0}, std::int64_t{1} << 20),
+       OptionSpec::text("checkpoint_keep", "none",
+                        "with checkpoint, operators whose results blocks keep and need not compute again: products, "
+                        "attention, convolutions, with commas between them; none"),
        OptionSpec::real("checkpoint_budget", 0.0,
                         "with checkpoint, as few blocks as leave this share of the peak of activations; 0 = no budget")
            .range(0.0, 1.0),

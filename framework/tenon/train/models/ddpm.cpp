@@ -229,12 +229,13 @@ struct DdpmImpl : nn::Module {
   Tensor predicted(const Tensor& noisy, const Tensor& time) {
     std::int64_t number = 0;
     const auto run = [&](const std::shared_ptr<StageImpl>& stage, const Tensor& x) {
-      if (!checkpoint.at(number++)) return stage->forward(x, time);
+      const BlockRuns runs = checkpoint.at(number++);
+      if (!runs) return stage->forward(x, time);
       return tenon::checkpoint(
           [stage](const autograd::variable_list& in) -> autograd::variable_list {
             return {stage->forward(in[0], in[1])};
           },
-          {x, time})[0];
+          {x, time}, runs.options)[0];
     };
     Tensor x = first(noisy);
     std::vector<Tensor> kept{x};

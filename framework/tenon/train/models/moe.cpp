@@ -133,7 +133,8 @@ struct MoeImpl : nn::Module {
       const CheckpointFunction part = [block, this](const autograd::variable_list& inputs) {
         return block->forward(inputs[0], *rotary);
       };
-      const autograd::variable_list outputs = checkpoint.at(number++) ? tenon::checkpoint(part, {x}) : part({x});
+      const BlockRuns runs = checkpoint.at(number++);
+      const autograd::variable_list outputs = runs ? tenon::checkpoint(part, {x}, runs.options) : part({x});
       x = outputs[0];
       imbalance = imbalance.defined() ? imbalance + outputs[1] : outputs[1];
     }

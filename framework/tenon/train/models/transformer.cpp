@@ -99,6 +99,11 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
   const bool overwrites = options.relu && options.inplace;
   form.passing = (overwrites ? 1 : options.dropout > 0 ? 4 : 5) * unit;  // before the block's second mask is there
   form.head = 2 * unit + 2 * positions;
+  form.products = (options.mixed ? kHalf : 1) * 9 * unit;  // q, k, v, heads joined, the hidden layer, the stream's
+  form.attention = (options.mixed ? kHalf : 1) * unit + sums;
+  // A product of a position with its weights, and with the other positions, half of which it sees where it is causal.
+  const double products = 12 * static_cast<double>(options.width), weights = (options.causal ? 1 : 2) * positions;
+  form.attention_share = weights / (products + weights);
   // Offloaded: its input, the sum after attention, that normalised, the hidden layer on both sides of ReLU, what comes
   // of it. In backward that layer again; q, k, v and what attention gave.
   form.away_forward = (overwrites ? 8 : 12) * unit;

@@ -7,6 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace tenon::train {
 namespace {
 
@@ -39,6 +44,31 @@ void check_checkpoint(const ExperimentConfig& config) {
     refuse("train.checkpoint_budget", "train.checkpoint_blocks says already how many blocks run again: leave one out");
 }
 
+/// "products,attention" of train.checkpoint_keep.
+KeptKinds kept_kinds(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  const auto refuse = [&](const std::string& why) { throw config.error("train.checkpoint_keep", why); };
+  const std::string& text = train.text("checkpoint_keep");
+  if (text == "none") return {};
+  if (!train.boolean("checkpoint")) refuse("train.checkpoint is off: everything is kept");
+  KeptKinds kinds;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word == "products") {
+      kinds.products = true;
+    } else if (word == "attention") {
+      kinds.attention = true;
+    } else if (word == "convolutions") {
+      kinds.convolutions = true;
+    } else {
+      refuse(fmt::format("'{}' is not one of products, attention, convolutions, separated by commas, or none", word));
+    }
+  }
+  if (train.boolean("inplace_activations") && (kinds.products || kinds.convolutions))
+    refuse("with train.inplace_activations an activation overwrites the result that would be kept");
+  return kinds;
+}
+
 std::int64_t checkpointed_blocks(const Options& train) {
   if (!train.boolean("checkpoint")) return 0;
   const std::int64_t blocks = train.integer("checkpoint_blocks");
@@ -64,6 +94,24 @@ void check_optimizer_states(const ExperimentConfig& config) {
 
 }  // namespace
 
+CheckpointPolicy policy_of(const KeptKinds& kinds) {
+  std::vector<std::string> names;
+  if (kinds.products) names.insert(names.end(), {"mm", "bmm", "addmm", "baddbmm"});
+  if (kinds.attention) names.emplace_back("scaled_dot_product_attention");
+  if (kinds.convolutions) names.emplace_back("convolution");
+  return names.empty() ? CheckpointPolicy() : keep_results_of(std::move(names));
+}
+
+KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds) {
+  KeptByBlock kept;
+  if (kinds.products) kept = {.elements = form.products, .share = 1 - form.attention_share};
+  if (kinds.attention) {
+    kept.elements += form.attention;
+    kept.share += form.attention_share;
+  }
+  return kept;
+}
+
 Techniques techniques_of(const ExperimentConfig& config) {
   const Options& train = config.section("train");
   const std::string& offload = train.text("offload");
@@ -72,6 +120,7 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .optimizer_in_backward = train.boolean("optimizer_in_backward"),
                         .chunked_loss = train.integer("chunked_loss"),
                         .checkpointed_blocks = checkpointed_blocks(train),
+                        .checkpoint_keep = kept_kinds(config),
                         .checkpoint_budget = train.real("checkpoint_budget"),
                         .offload_activations = offload == "activations" || offload == "both",
                         .offload_optimizer = offload == "optimizer" || offload == "both"};

@@ -1,11 +1,20 @@
 // The switches of [train] that give time, or arithmetic, for memory: read once, and held against each other.
 #pragma once
 
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/runtime/config/experiment.h>
+#include <tenon/train/theory.h>
 
 #include <cstdint>
 
 namespace tenon::train {
+
+/// train.checkpoint_keep: the operators whose results checkpointed blocks keep.
+struct KeptKinds {
+  bool products = false;   ///< of matrices
+  bool attention = false;  ///< what it gives, and each query's sum of weights
+  bool convolutions = false;
+};
 
 /// What [train] says; see sections.cpp for what each does.
 struct Techniques {
@@ -14,10 +23,17 @@ struct Techniques {
   bool optimizer_in_backward = false;
   std::int64_t chunked_loss = 0;
   std::int64_t checkpointed_blocks = 0;  ///< CheckpointedBlocks::kAll: all of them
-  double checkpoint_budget = 0;          ///< 0: none
+  KeptKinds checkpoint_keep;
+  double checkpoint_budget = 0;  ///< 0: none
   bool offload_activations = false;
   bool offload_optimizer = false;
 };
+
+/// What of a checkpointed block's results is kept; empty: nothing.
+CheckpointPolicy policy_of(const KeptKinds& kinds);
+
+/// How much that is, of a block of such a model; 0 where no closed form is known.
+KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds);
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
 Techniques techniques_of(const ExperimentConfig& config);

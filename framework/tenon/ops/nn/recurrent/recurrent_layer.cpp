@@ -3,6 +3,7 @@
 //
 // Saved are the input, the output, the gates and (LSTM) the cells. The second derivative is that of recurrence.cpp.
 #include <tenon/autograd/autograd.h>
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/recurrent.h>
 #include <tenon/ops/linalg/linear.h>
@@ -85,6 +86,8 @@ struct Forward {
 };
 
 Forward run_forward(const Layer& layer, const Tensor& input, const RecurrentState& initial, const RecurrentWeights& w) {
+  // Kernels write gates over the sums: a checkpointed part must not keep these as results of a product.
+  const autograd::KeptResultsGuard computes_all(nullptr);
   const bool is_gru = layer.kind == Recurrence::kGru;
   const std::int64_t h = w.w_ih.size(0) / gates_of(layer.kind);
   const std::int64_t total = layer.steps.rows();
