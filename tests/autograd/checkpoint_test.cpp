@@ -99,6 +99,20 @@ TEST_P(Checkpoint, HandsAFreshOutputOnAsTheTensorThatTheFunctionMade) {
   EXPECT_EQ(x.grad().item<double>(), 3);
 }
 
+TEST_P(Checkpoint, AnOutputMayBeUndefined) {
+  const CheckpointOptions options{.use_reentrant = GetParam()};
+  const Tensor x = tensor({2.0}, TensorOptions(kFloat64).requires_grad(true));
+  const auto out = checkpoint(
+      [](const autograd::variable_list& inputs) {
+        return autograd::variable_list{Tensor(), inputs[0] * 3.};
+      },
+      {x}, options);
+  ASSERT_EQ(out.size(), 2U);
+  EXPECT_FALSE(out[0].defined());
+  out[1].backward();
+  EXPECT_EQ(x.grad().item<double>(), 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Checkpoint, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Reentrant" : "ByHooks"; });
 

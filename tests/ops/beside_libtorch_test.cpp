@@ -312,6 +312,14 @@ TEST(BesideLibtorch, TheSlopeOfAPowerOfZeroIsZeroWhereItIsItselfDifferentiable) 
   expect_tensor(slope, {2}, kFloat64, {0, 0});
 }
 
+TEST(BesideLibtorch, ASlopeThatIsItselfDifferentiableTakesItsCaseElementByElement) {
+  const Tensor x = leaf({-1, 2});
+  const Tensor slope = autograd::grad({selu(x).sum()}, {x}, {}, std::nullopt, true)[0];
+  const double scale = 1.0507009873554804934193, falling = 1.7580993408473768599402 * std::exp(-1.0);
+  expect_tensor(slope, {2}, kFloat64, {falling, scale});
+  expect_tensor(slope_of(slope, x), {2}, kFloat64, {falling, 0});
+}
+
 TEST(BesideLibtorch, EqualNumbersHaveNoStepBetweenThem) {
   const Tensor a = leaf({1, 2});
   expect_tensor(slope_of(nextafter(a, tensor({1., 3.}, TensorOptions(kFloat64))), a), {2}, kFloat64, {0, 1});

@@ -125,9 +125,7 @@ variable_list checkpoint_reentrant(CheckpointFunction function, const variable_l
   }
   if (!node) return outputs;
   for (Tensor& output : outputs) {
-    if (!output.defined() || !output.is_leaf() || output.requires_grad()) {
-      if (output.defined()) output = output.detach();
-    }
+    if (output.defined() && output.requires_grad()) output = output.detach();  // an input
     set_history(output, node);
   }
   return outputs;
