@@ -86,6 +86,7 @@ TEST(PackedBlocks, HoldTheNearestNumberOfTheMap) {
 
 TEST(PackedBlocks, AreTheSameWithoutAKernel) {
   manual_seed(6);
+  device_state(kCPU);  // whose backend has the kernels
   const Kernel pack = find_kernel(kCPU, intern_operator("pack_blocks"));
   const Kernel unpack = find_kernel(kCPU, intern_operator("unpack_blocks"));
   ASSERT_NE(pack, nullptr);
