@@ -303,6 +303,25 @@ TEST_F(Techniques, StatesAreNotMovedWhereThatLeavesNothing) {
               HasSubstr("a block keeps its input alone"));
 }
 
+TEST_F(Techniques, LoraTrainsAndRemembersWhatTheorySays) {
+  const ExperimentResult full = gpt({}), lora = gpt({"train.lora_rank=4"});
+  constexpr std::int64_t kTrained = 3 * 4 * (128 + 64 + 160 + 160);  // of 3 blocks: qkv, out, widen, narrow
+  EXPECT_EQ(figure(lora, "trained_parameters"), kTrained);
+  EXPECT_EQ(lora.parameters, full.parameters + kTrained);
+  EXPECT_EQ(peak(lora, Purpose::kOptimizerState), 2 * 4 * kTrained);
+  EXPECT_EQ(figure(lora, "expected_optimizer_bytes"), 2 * 4 * kTrained);
+  EXPECT_EQ(peak(lora, Purpose::kParameter), peak(full, Purpose::kParameter) + 4 * kTrained);
+  EXPECT_LT(peak(lora, Purpose::kGradient), peak(full, Purpose::kGradient));
+  EXPECT_EQ(lora.losses.front(), full.losses.front()) << "nothing is added at first";
+  EXPECT_LT(lora.losses.back(), lora.losses.front());
+  for (const char* more : {"train.checkpoint=true", "train.optimizer_in_backward=true"})
+    EXPECT_TRUE(same_bits(gpt({"train.lora_rank=4", more}).losses, lora.losses)) << more;
+  EXPECT_EQ(figure(gpt({"train.lora_rank=4", "train.lora_layers=\"qkv\""}), "trained_parameters"), 3 * 4 * 128);
+  expect_resumes({"train.lora_rank=4"});
+  EXPECT_THAT(mistake({"train.lora_rank=4", "train.lora_layers=\"nothing\""}), HasSubstr("no linear layer"));
+  EXPECT_THAT(mistake({"train.lora_rank=4", "train.quantize=\"dynamic\""}), HasSubstr("merge the matrices first"));
+}
+
 TEST_F(Techniques, AStepThatFailsAfterAnUpdateInBackwardIsNotTakenAgain) {
   const ExperimentResult plain = gpt({"train.optimizer_in_backward=true"});
   int recovered = 0, ended = 0;

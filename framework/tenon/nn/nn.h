@@ -13,6 +13,7 @@
 #include <tenon/nn/forward_override.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/init.h>
+#include <tenon/nn/lora.h>
 #include <tenon/nn/module.h>
 #include <tenon/nn/modules/activation.h>
 #include <tenon/nn/modules/adaptive_softmax.h>

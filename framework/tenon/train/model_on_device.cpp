@@ -3,26 +3,58 @@
 
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/nn/lora.h>
 #include <tenon/nn/parameter.h>
 #include <tenon/tensor/generator.h>
 
+#include <string>
+
 namespace tenon::train {
+
+namespace {
+
+/// The model; with train.lora_rank low-rank matrices are beside its linear layers. The output layer is left out: a loss
+/// in chunks reads its weight.
+Model make_whole_model(const ExperimentConfig& config, const ModelRequest& request) {
+  Model model = make_model(request);
+  const Options& train = config.section("train");
+  if (train.integer("lora_rank") == 0) return model;
+  const std::string& part = train.text("lora_layers");
+  try {
+    nn::add_lora(*model.module, nn::LoraOptions(train.integer("lora_rank"))
+                                    .alpha(train.real("lora_alpha"))
+                                    .choice([part](const std::string& path) {
+                                      return path != "head" && path.find(part) != std::string::npos;
+                                    }));
+  } catch (const Error& error) {
+    throw config.error("train.lora_rank", error.what());
+  }
+  return model;
+}
+
+}  // namespace
 
 Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request) {
   manual_seed(static_cast<std::uint64_t>(config.section("train").integer("seed")));
   if (!device_state(config.device).driver().properties().computes) {
     // There are no values to show.
     const nn::ParametersWithoutMemory scope(config.device);
-    Model model = make_model(request);
+    Model model = make_whole_model(config, request);
     PurposeGuard purpose(Purpose::kParameter);
     model.module->to_empty(config.device);
     return model;
   }
-  Model model = make_model(request);
+  Model model = make_whole_model(config, request);
   if (config.device.is_cpu()) return model;
   PurposeGuard purpose(Purpose::kParameter);
   model.module->to(config.device);
   return model;
+}
+
+double trained_elements(const nn::Module& module) {
+  double elements = 0;
+  for (const Tensor& parameter : nn::trainable_parameters(module)) elements += static_cast<double>(parameter.numel());
+  return elements;
 }
 
 }  // namespace tenon::train

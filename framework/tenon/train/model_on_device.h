@@ -11,4 +11,7 @@ namespace tenon::train {
 /// what make_model() throws, and OutOfMemory.
 Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request);
 
+/// How many elements of its parameters learn.
+double trained_elements(const nn::Module& module);
+
 }  // namespace tenon::train

@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/nn/lora.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
@@ -98,7 +99,7 @@ void Training::prepare() {
                                           .mixed_precision = precision.autocast.has_value(),
                                           .checkpoint = checkpoint_});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
-  optimizer_ = make_optimizer(options_, model_.module->parameters());
+  optimizer_ = make_optimizer(options_, nn::trainable_parameters(*model_.module));
 
   result_.examples = data_.train->size();
   batch_size_ = options_.integer("batch_size");
@@ -216,7 +217,7 @@ TheoryRequest Training::theory_request() const {
           .gradients = model_.gradients,
           .casts = model_.casts,
           .parameters = result_.parameters,
-          .state = state_bytes(options_, model_.module->parameters()),
+          .state = state_bytes(options_, nn::trainable_parameters(*model_.module)),
           .data_bytes = current(Purpose::kData),
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = batch_size_,
@@ -254,8 +255,9 @@ void Training::choose_checkpoints() {
 /// What should come out: of activations and gradients for models that have a closed form.
 void Training::note_theory() {
   const TheoryRequest request = theory_request();
+  if (techniques_.lora) result_.figures.emplace_back("trained_parameters", trained_elements(*model_.module));
   result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);
-  if (model_.activations.blocks == 0) return;
+  if (model_.activations.blocks == 0 || techniques_.lora) return;  // no closed form is known beside the matrices
   note(request, precision_named(options_.text("precision")).autocast.has_value(), result_.figures);
 }
 

@@ -159,6 +159,14 @@ SectionSpec train_section() {
            "what the optimiser remembers of parameters: in their own dtype (full), or where they have 4096 "
            "values and more in 8 bits by blocks")
            .one_of({"full", "8bit"}),
+       OptionSpec::integer(
+           "lora_rank", 0,
+           "parameters stay as they are, and beside linear layers low-rank matrices learn (LoRA), of so "
+           "many rows; 0 = none")
+           .range(std::int64_t{0}, std::int64_t{65536}),
+       OptionSpec::real("lora_alpha", 16.0, "what they add is multiplied by lora_alpha / lora_rank").range(0.0, 1e6),
+       OptionSpec::text("lora_layers", "",
+                        "linear layers whose path has this in it; empty: all, the output layer 'head' never"),
        OptionSpec::text("offload", "none",
                         "what waits in host memory: nothing, the activations that are saved for backward, what the "
                         "optimiser remembers until a parameter's update, or both")

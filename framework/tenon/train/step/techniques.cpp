@@ -92,6 +92,17 @@ void check_optimizer_states(const ExperimentConfig& config) {
                        "sgd without train.momentum remembers nothing that could be kept in fewer bits");
 }
 
+void check_lora(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  if (train.text("quantize") != "none")
+    throw config.error("train.lora_rank",
+                       "train.quantize makes integers of layers that compute by themselves: merge the matrices first");
+  if (train.real("checkpoint_budget") > 0)
+    throw config.error("train.lora_rank",
+                       "train.checkpoint_budget chooses blocks by a closed form, and none is known with low-rank "
+                       "matrices: train.checkpoint_blocks says how many");
+}
+
 }  // namespace
 
 CheckpointPolicy policy_of(const KeptKinds& kinds) {
@@ -123,11 +134,13 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .checkpoint_keep = kept_kinds(config),
                         .checkpoint_budget = train.real("checkpoint_budget"),
                         .offload_activations = offload == "activations" || offload == "both",
-                        .offload_optimizer = offload == "optimizer" || offload == "both"};
+                        .offload_optimizer = offload == "optimizer" || offload == "both",
+                        .lora = train.integer("lora_rank") > 0};
   check_checkpoint(config);
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   if (techniques.offload_activations || techniques.offload_optimizer) check_offload(config, techniques);
   check_optimizer_states(config);
+  if (techniques.lora) check_lora(config);
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

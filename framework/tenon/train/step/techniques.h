@@ -27,6 +27,7 @@ struct Techniques {
   double checkpoint_budget = 0;  ///< 0: none
   bool offload_activations = false;
   bool offload_optimizer = false;
+  bool lora = false;  ///< lora_rank above 0
 };
 
 /// What of a checkpointed block's results is kept; empty: nothing.

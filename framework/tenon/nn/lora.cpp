@@ -1,0 +1,121 @@
+// Low-rank matrices beside linear layers.
+#include <tenon/nn/lora.h>
+
+#include <tenon/autograd/grad_mode.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/nn/init.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/sequence/multihead_attention.h>
+#include <tenon/nn/parameter.h>
+#include <tenon/ops/ops.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace tenon::nn {
+namespace {
+
+constexpr const char* kName = "lora";
+
+/// A linear layer with what is beside it.
+class WithLora final : public ForwardOverride {
+ public:
+  explicit WithLora(std::shared_ptr<LoraImpl> lora) : lora_(std::move(lora)) {}
+  Tensor forward(Module& self, const Tensor& input) override {
+    const LinearImpl& layer = *self.as<LinearImpl>();
+    return tenon::linear(input, layer.weight, layer.bias).add(lora_->forward(input));
+  }
+  std::shared_ptr<ForwardOverride> for_clone(const Module&, Module& copy) const override {
+    auto lora = std::dynamic_pointer_cast<LoraImpl>(lora_->clone());
+    copy.register_module(kName, lora);
+    return std::make_shared<WithLora>(std::move(lora));
+  }
+  LoraImpl& lora() const { return *lora_; }
+
+ private:
+  std::shared_ptr<LoraImpl> lora_;
+};
+
+std::set<const Module*> read_by_others(Module& model) {
+  std::set<const Module*> layers;
+  for (const auto& module : model.modules()) {
+    if (auto* attention = module->as<MultiheadAttentionImpl>()) layers.insert(attention->out_proj.get());
+  }
+  return layers;
+}
+
+}  // namespace
+
+LoraImpl::LoraImpl(std::int64_t in_features, std::int64_t out_features, std::int64_t rank, double scale)
+    : in_features_(in_features), out_features_(out_features), rank_(rank), scale_(scale) {
+  LoraImpl::reset();
+}
+
+void LoraImpl::reset() {
+  a = register_parameter("a", new_parameter({rank_, in_features_}));
+  b = register_parameter("b", new_parameter({out_features_, rank_}));
+  init::kaiming_uniform_(a, std::sqrt(5.0));
+  init::zeros_(b);
+}
+
+Tensor LoraImpl::forward(const Tensor& input) { return tenon::linear(tenon::linear(input, a), b).mul(scale_); }
+
+Tensor LoraImpl::delta() const { return tenon::mm(b, a).mul(scale_); }
+
+std::int64_t add_lora(Module& model, const LoraOptions& options) {
+  if (options.rank() < 1) throw Error(fmt::format("add_lora: the rank is {}, not 1 or more", options.rank()));
+  std::vector<LinearImpl*> layers;
+  const std::set<const Module*> left_out = read_by_others(model);
+  for (const auto& item : model.named_modules()) {
+    auto* layer = item.value()->as<LinearImpl>();
+    if (layer == nullptr) continue;
+    if (dynamic_cast<WithLora*>(layer->forward_override()) != nullptr)
+      throw Error(fmt::format("add_lora: '{}' has low-rank matrices already", item.key()));
+    if (layer->forward_override() != nullptr || left_out.contains(layer)) continue;
+    if (!options.choice() || options.choice()(item.key())) layers.push_back(layer);
+  }
+  if (layers.empty()) throw Error("add_lora: no linear layer of the model is left that low-rank matrices could be for");
+  for (const Tensor& parameter : model.parameters()) parameter.set_requires_grad(false);
+  const PurposeGuard purpose(Purpose::kParameter);
+  for (LinearImpl* layer : layers) {
+    auto lora = std::make_shared<LoraImpl>(layer->options.in_features(), layer->options.out_features(), options.rank(),
+                                           options.alpha() / static_cast<double>(options.rank()));
+    const Tensor& weight = layer->weight;
+    if (lora->a.device() != weight.device() || lora->a.scalar_type() != weight.scalar_type())
+      lora->to(weight.device(), weight.scalar_type());
+    lora->train(layer->is_training());
+    layer->register_module(kName, lora);
+    layer->set_forward_override(std::make_shared<WithLora>(std::move(lora)));
+  }
+  return static_cast<std::int64_t>(layers.size());
+}
+
+std::int64_t merge_lora(Module& model) {
+  const NoGradGuard no_grad;
+  std::int64_t merged = 0;
+  for (const auto& module : model.modules()) {
+    auto* beside = dynamic_cast<WithLora*>(module->forward_override());
+    if (beside == nullptr) continue;
+    module->as<LinearImpl>()->weight.add_(beside->lora().delta());
+    module->unregister_module(kName);
+    module->set_forward_override(nullptr);
+    ++merged;
+  }
+  return merged;
+}
+
+std::vector<Tensor> trainable_parameters(const Module& model) {
+  std::vector<Tensor> trainable;
+  for (const Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad()) trainable.push_back(parameter);
+  }
+  return trainable;
+}
+
+template class Cloneable<LoraImpl>;
+
+}  // namespace tenon::nn

@@ -1,0 +1,85 @@
+// Low-rank matrices beside frozen layers: what learns, what they add, and that they merge into the weights.
+#include <tenon/nn/nn.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/sgd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace tenon::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+nn::Sequential network() {
+  manual_seed(3);
+  return nn::Sequential(nn::Linear(6, 10), nn::Tanh(), nn::Linear(nn::LinearOptions(10, 4).bias(false)));
+}
+
+void learn(nn::Sequential& net) {
+  optim::SGD sgd(nn::trainable_parameters(*net), optim::SGDOptions(0.02));
+  for (int step = 0; step < 60; ++step) {
+    net->forward(ones({3, 6})).sub(1).square().mean().backward();
+    sgd.step();
+    sgd.zero_grad(/*set_to_none=*/true);
+  }
+}
+
+TEST(Lora, ChangesNothingAtFirstAndLearnsAlone) {
+  nn::Sequential net = network(), plain = network();
+  EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(2)), 2);
+  const Tensor x = randn({5, 6});
+  EXPECT_TRUE(net->forward(x).equal(plain->forward(x)));
+  std::int64_t elements = 0;
+  for (const Tensor& parameter : nn::trainable_parameters(*net)) elements += parameter.numel();
+  EXPECT_EQ(elements, 2 * (6 + 10) + 2 * (10 + 4));
+  const double before = plain->forward(ones({3, 6})).sub(1).square().mean().item<double>();
+  learn(net);
+  EXPECT_LT(net->forward(ones({3, 6})).sub(1).square().mean().item<double>(), before / 2);
+  for (const auto& item : plain->named_parameters()) {
+    const Tensor frozen = net->named_parameters()[item.key()];
+    EXPECT_TRUE(frozen.equal(item.value())) << item.key();
+    EXPECT_FALSE(frozen.grad().defined()) << item.key();
+  }
+}
+
+TEST(Lora, MergesIntoTheWeights) {
+  nn::Sequential net = network(), plain = network();
+  nn::add_lora(*net, nn::LoraOptions(3).alpha(6));
+  learn(net);
+  const Tensor x = randn({5, 6}), y = net->forward(x);
+  EXPECT_FALSE(y.allclose(plain->forward(x)));
+  EXPECT_EQ(nn::merge_lora(*net), 2);
+  EXPECT_TRUE(net->forward(x).allclose(y, 1e-4, 1e-5));
+  EXPECT_EQ(net->named_parameters().keys(), plain->named_parameters().keys());
+  EXPECT_EQ(nn::merge_lora(*net), 0);
+}
+
+TEST(Lora, IsSavedAndLoaded) {
+  nn::Sequential net = network(), other = network();
+  nn::add_lora(*net, nn::LoraOptions(2));
+  learn(net);
+  std::stringstream file;
+  save(net, file);
+  nn::add_lora(*other, nn::LoraOptions(2));
+  load(other, file);
+  const Tensor x = randn({5, 6});
+  EXPECT_TRUE(other->forward(x).equal(net->forward(x)));
+}
+
+TEST(Lora, IsForTheLayersThatAreChosen) {
+  nn::Sequential net = network();
+  EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(2).choice([](const std::string& path) { return path == "2"; })), 1);
+  EXPECT_EQ(nn::trainable_parameters(*net).size(), 2u);
+  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(2)); },
+              ThrowsMessage<Error>(HasSubstr("has low-rank matrices")));
+  nn::Sequential none{nn::Tanh()};
+  EXPECT_THAT([&] { nn::add_lora(*none, nn::LoraOptions(2)); }, ThrowsMessage<Error>(HasSubstr("no linear layer")));
+  EXPECT_THAT([&] { nn::add_lora(*network(), nn::LoraOptions(0)); }, ThrowsMessage<Error>(HasSubstr("the rank is 0")));
+}
+
+}  // namespace
+}  // namespace tenon::test
