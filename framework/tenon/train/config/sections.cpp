@@ -98,6 +98,7 @@ SectionSpec data_section() {
       {"path"}};
 }
 
+// Long: a row for each setting.
 SectionSpec train_section() {
   return {
       "train",
