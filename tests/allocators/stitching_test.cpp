@@ -1,5 +1,7 @@
 // stitching: free blocks become one, blocks share chunks, a step that repeats maps nothing, and no byte of memory is
 // ever in two blocks, whatever addresses it has.
+#include "repeated_step.h"
+
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/forwarding.h>
@@ -224,21 +226,7 @@ TEST_F(Stitching, AStepThatRepeatsMapsNothingFromTheThirdOn) {
     for (int i = 0; i < 30; ++i) kept.push_back(stack->allocate({.bytes = (1 + i % 7) * 700 * KiB}));
     std::int64_t calls_after_two = 0, stitches = 0;
     for (int step = 0; step < 6; ++step) {
-      std::mt19937_64 random(kSeed);
-      std::vector<Block> activations;
-      for (int layer = 0; layer < 40; ++layer) {
-        activations.push_back(stack->allocate({.bytes = 300 * KiB + random() % (9 * MiB)}));
-        const Block workspace = stack->allocate({.bytes = 300 * KiB + random() % (20 * MiB)});
-        stack->deallocate(workspace);
-        if (random() % 3 == 0) {  // not needed by a gradient
-          std::swap(activations[random() % activations.size()], activations.back());
-          stack->deallocate(activations.back());
-          activations.pop_back();
-        }
-      }
-      if (step == 0)
-        for (int i = 0; i < 30; ++i) kept.push_back(stack->allocate({.bytes = (1 + i % 7) * 1400 * KiB}));
-      for (const Block& block : activations) stack->deallocate(block);
+      test::repeat_step(*stack, kSeed, /*remembers=*/step == 0, kept);
       if (step == 1) {
         calls_after_two = calls(*stack);
         stitches = stack->stats().device_maps - stack->stats().device_allocations;

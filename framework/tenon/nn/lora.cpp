@@ -5,8 +5,8 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/init.h>
 #include <tenon/nn/modules/linear.h>
-#include <tenon/nn/modules/sequence/multihead_attention.h>
 #include <tenon/nn/parameter.h>
+#include <tenon/nn/quantization/read_by_others.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
@@ -39,14 +39,6 @@ class WithLora final : public ForwardOverride {
  private:
   std::shared_ptr<LoraImpl> lora_;
 };
-
-std::set<const Module*> read_by_others(Module& model) {
-  std::set<const Module*> layers;
-  for (const auto& module : model.modules()) {
-    if (auto* attention = module->as<MultiheadAttentionImpl>()) layers.insert(attention->out_proj.get());
-  }
-  return layers;
-}
 
 }  // namespace
 

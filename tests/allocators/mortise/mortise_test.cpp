@@ -1,5 +1,7 @@
 // mortise: blocks share the pages at their ends, a step that repeats maps nothing, and a program that never repeats
 // itself is not made to wait for the device again and again.
+#include "../repeated_step.h"
+
 #include <mortise/free_tiles.h>
 #include <mortise/home.h>
 #include <mortise/joint.h>
@@ -125,21 +127,7 @@ TEST_F(MortiseSteps, FromTheThirdOnNothingIsMapped) {
   for (int i = 0; i < 30; ++i) kept.push_back(stack->allocate({.bytes = (1 + i % 7) * 700 * KiB}));
   std::int64_t calls_after_two = 0, joints = 0;
   for (int step = 0; step < 6; ++step) {
-    std::mt19937_64 random(kSeed);
-    std::vector<Block> activations;
-    for (int layer = 0; layer < 40; ++layer) {
-      activations.push_back(stack->allocate({.bytes = 300 * KiB + random() % (9 * MiB)}));
-      const Block workspace = stack->allocate({.bytes = 300 * KiB + random() % (20 * MiB)});
-      stack->deallocate(workspace);
-      if (random() % 3 == 0) {  // not needed by a gradient
-        std::swap(activations[random() % activations.size()], activations.back());
-        stack->deallocate(activations.back());
-        activations.pop_back();
-      }
-    }
-    if (step == 0)
-      for (int i = 0; i < 30; ++i) kept.push_back(stack->allocate({.bytes = (1 + i % 7) * 1400 * KiB}));
-    for (const Block& block : activations) stack->deallocate(block);
+    test::repeat_step(*stack, kSeed, /*remembers=*/step == 0, kept);
     const MemoryStats stats = stack->stats();
     const std::int64_t calls = stats.device_maps + stats.device_allocations + stats.device_unmaps + stats.device_frees;
     if (step == 1) {

@@ -3,8 +3,8 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/memory/purpose.h>
-#include <tenon/nn/modules/sequence/multihead_attention.h>
 #include <tenon/nn/quantization/layer.h>
+#include <tenon/nn/quantization/read_by_others.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/quantized/products.h>
@@ -31,15 +31,6 @@ std::vector<Place> places_of(const Module& model) {
     if (known.insert(item.value().get()).second) places.push_back({item.key(), item.value().get()});
   }
   return places;
-}
-
-/// Modules whose weights another one reads.
-std::set<const Module*> read_by_others(const Module& model) {
-  std::set<const Module*> modules;
-  for (const Place& place : places_of(model)) {
-    if (auto* attention = place.module->as<MultiheadAttentionImpl>()) modules.insert(attention->out_proj.get());
-  }
-  return modules;
 }
 
 bool is_integers(Scheme scheme) { return scheme != Scheme::kFloat && scheme != Scheme::kObserved; }

@@ -60,8 +60,7 @@ struct BertBlockImpl : nn::Module {
   Tensor add(const Tensor& x, Tensor branch) const {
     if (options.dropout > 0)
       branch = F::dropout(std::move(branch), F::DropoutFuncOptions().p(options.dropout).training(is_training()));
-    // Under autocast the branch has 16 bits, and the stream keeps its 32.
-    return options.inplace && branch.scalar_type() == x.scalar_type() ? branch.add_(x) : x + branch;
+    return add_to_stream(x, branch, options.inplace);
   }
 
   TransformerOptions options;

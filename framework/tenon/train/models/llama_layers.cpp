@@ -75,8 +75,7 @@ nn::RMSNorm rms_norm_of(std::int64_t width) { return nn::RMSNorm(nn::RMSNormOpti
 Tensor add_branch(const LlamaSize& size, const Tensor& x, Tensor branch, bool training) {
   if (size.dropout > 0)
     branch = F::dropout(std::move(branch), F::DropoutFuncOptions().p(size.dropout).training(training));
-  // Under autocast the branch has 16 bits, and the stream keeps its 32.
-  return size.inplace && branch.scalar_type() == x.scalar_type() ? branch.add_(x) : x + branch;
+  return add_to_stream(x, branch, size.inplace);
 }
 
 RotaryImpl::RotaryImpl(const LlamaSize& size, std::int64_t positions) {

@@ -224,10 +224,12 @@ Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
   return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias));
 }
 
+Tensor add_to_stream(const Tensor& x, const Tensor& branch, bool inplace) {
+  return inplace && branch.scalar_type() == x.scalar_type() ? branch.add_(x) : x + branch;
+}
+
 Tensor TransformerBlockImpl::add(const Tensor& x, Tensor branch) const {
-  branch = drop(std::move(branch));
-  // Under autocast the branch has 16 bits, and the stream keeps its 32.
-  return options_.inplace && branch.scalar_type() == x.scalar_type() ? branch.add_(x) : x + branch;
+  return add_to_stream(x, drop(std::move(branch)), options_.inplace);
 }
 
 Tensor TransformerBlockImpl::forward(const Tensor& x) {

@@ -43,6 +43,10 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
 /// The parameters of its blocks that autocast casts; none without it. Norms take theirs in float32.
 CastForm cast_form(const TransformerOptions& options);
 
+/// x + branch: the stream with what a block adds to it, in the branch's memory where `inplace` and it has the stream's
+/// dtype; under autocast it has 16 bits, and the stream keeps its 32.
+Tensor add_to_stream(const Tensor& x, const Tensor& branch, bool inplace);
+
 class TransformerBlockImpl : public nn::Module {
  public:
   explicit TransformerBlockImpl(const TransformerOptions& options);

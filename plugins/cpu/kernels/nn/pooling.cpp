@@ -124,15 +124,12 @@ void run_max(KernelContext& context, const Shape& s, const TensorView& y, const 
   const bool is_small = is_two_by_two(s);
   const i64 in_plane = s.in_plane(), out_plane = s.out_plane();
   parallel(s.planes, kGrain / larger<i64>(1, in_plane) + 1, 1, [&](i64 begin, i64 end) {
+    const auto each_plane = [&](const auto& take) {
+      for (i64 p = begin; p < end; ++p) take(in + p * in_plane, out + p * out_plane, positions + p * out_plane);
+    };
+    if (!is_small) return each_plane([&](const T* x, T* y, i64* index) { max_plane_general(s, x, y, index); });
     Max2x2<T> small;
-    for (i64 p = begin; p < end; ++p) {
-      const T* plane = in + p * in_plane;
-      if (is_small) {
-        small.plane(s.out[1], s.in[2], s.out[2], plane, out + p * out_plane, positions + p * out_plane);
-      } else {
-        max_plane_general(s, plane, out + p * out_plane, positions + p * out_plane);
-      }
-    }
+    each_plane([&](const T* x, T* y, i64* index) { small.plane(s.out[1], s.in[2], s.out[2], x, y, index); });
   });
   write_back(y, out, lane);
 }

@@ -22,9 +22,8 @@ constexpr std::uint32_t kCells = (128 - kFirst) << 7;
 struct NearestCode {
   std::array<float, kMapCodes> thresholds;
   std::array<std::uint8_t, kCells> above, below;  ///< the code of a cell's number nearest to zero, of either sign
-  bool is_signed;
 
-  explicit NearestCode(bool with_sign) : thresholds(dynamic_thresholds(with_sign)), is_signed(with_sign) {
+  explicit NearestCode(bool with_sign) : thresholds(dynamic_thresholds(with_sign)) {
     for (std::uint32_t cell = 0; cell < kCells; ++cell) {
       // What is smaller than the first cell stands in it.
       const float magnitude = cell == 0 ? 0.0F : std::bit_cast<float>((cell + (kFirst << 7)) << kShift);
