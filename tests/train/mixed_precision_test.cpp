@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/autocast.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/estimate/memory_estimate.h>
 
 #include <gmock/gmock.h>
@@ -75,6 +76,19 @@ TEST_F(MixedPrecision, KeepsParametersAndStateInFloat32AndAboutHalfTheActivation
   }
 }
 
+TEST_F(MixedPrecision, IsRefusedOnADeviceWithoutProductsIn16Bits) {
+  shutdown();
+  load_plugin(TENON_FIXTURE_DIR "/abacus.so");
+  for (const char* precision : {"bfloat16-mixed", "float16-mixed"}) {
+    EXPECT_THAT(
+        [&] {
+          run_in({"device.name=\"abacus:0\"", "device.abacus.borrows=false"}, precision);
+        },
+        ::testing::ThrowsMessage<ConfigError>(::testing::AllOf(::testing::HasSubstr("train.precision"),
+                                                               ::testing::HasSubstr("abacus:0 has no products in "))));
+  }
+}
+
 TEST_F(MixedPrecision, ScalesTheLossInFloat16Only) {
   const auto has_scale = [](const ExperimentResult& result) {
     return std::ranges::any_of(result.figures, [](const auto& figure) { return figure.first == "loss_scale"; });
@@ -86,11 +100,59 @@ TEST_F(MixedPrecision, ScalesTheLossInFloat16Only) {
   EXPECT_FALSE(autocast::is_autocast_enabled(kCPU));
 }
 
+TEST_F(MixedPrecision, MastersLearnWhatBfloat16AloneWouldRoundOff) {
+  std::vector<std::string> words = gpt();
+  words.insert(words.end(), {"train.lr=3e-5", "train.max_steps=200"});
+  const std::vector<double> single = run_in(words, "float32").losses, alone = run_in(words, "bfloat16").losses;
+  words.emplace_back("train.master_weights=true");
+  const std::vector<double> mastered = run_in(words, "bfloat16").losses;
+  EXPECT_LT(distance(single, mastered), distance(single, alone) / 2);
+  EXPECT_LT(mastered.back(), alone.back());
+}
+
+TEST_F(MixedPrecision, MastersAndTheirStatesTakeWhatTheorySays) {
+  const auto figure = [](const ExperimentResult& result, std::string_view name) {
+    const auto found = std::ranges::find(result.figures, name, &std::pair<std::string, double>::first);
+    return found == result.figures.end() ? -1 : found->second;
+  };
+  for (const char* more : {"train.optimizer=\"adamw\"", "train.optimizer_in_backward=true", "train.zero_grad=\"zero\"",
+                           "train.optimizer_states=\"8bit\"", "train.micro_batches=4"}) {
+    std::vector<std::string> words = gpt();
+    words.insert(words.end(), {"device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\"",
+                               "train.master_weights=true", "train.max_steps=3", "train.test_batch_size=1", more});
+    const ExperimentResult result = run_in(words, "bfloat16");
+    const auto near = [&](Purpose purpose, const char* name, double within) {
+      EXPECT_NEAR(static_cast<double>(peak(result, purpose)) / figure(result, name), 1, within) << name << ", " << more;
+    };
+    near(Purpose::kOptimizerState, "expected_optimizer_bytes", 0.03);
+    near(Purpose::kGradient, "expected_gradient_bytes", 0.03);
+    near(Purpose::kActivation, "expected_activation_bytes", 0.03);
+    EXPECT_NEAR(static_cast<double>(result.memory.requested_bytes.peak) / figure(result, "expected_total_bytes"), 1,
+                0.05)
+        << more;
+  }
+}
+
+TEST_F(MixedPrecision, MastersAreOfParametersIn16Bits) {
+  std::vector<std::string> words = lenet();
+  words.emplace_back("train.master_weights=true");
+  for (const char* precision : {"float32", "bfloat16-mixed"}) {
+    EXPECT_THAT([&] { run_in(words, precision); },
+                ::testing::ThrowsMessage<Error>(::testing::HasSubstr("parameters are their own masters")));
+  }
+}
+
 TEST_F(MixedPrecision, GoesOnToTheLastBit) {
-  for (const char* precision : {"bfloat16-mixed", "float16-mixed"}) {
-    std::vector<std::string> words{"model.hidden=8",          "model.dropout=0.1", "data.limit=128",
-                                   "data.test_limit=64",      "train.epochs=2",    "train.test_batch_size=32",
-                                   "train.clip_grad_norm=1.0"};
+  for (const char* precision : {"bfloat16-mixed", "float16-mixed", "bfloat16"}) {
+    std::vector<std::string> words{
+        std::string("train.master_weights=") + (std::string_view(precision) == "bfloat16" ? "true" : "false"),
+        "model.hidden=8",
+        "model.dropout=0.1",
+        "data.limit=128",
+        "data.test_limit=64",
+        "train.epochs=2",
+        "train.test_batch_size=32",
+        "train.clip_grad_norm=1.0"};
     int asked = 0, stop_at = 0;
     sink.stops = [&] { return ++asked == stop_at; };
     state = {};

@@ -16,9 +16,10 @@ namespace tenon {
 /// it: asked in the first run, for each call of one of keepable_operators() by its name in PyTorch.
 using CheckpointPolicy = std::function<bool(std::string_view op)>;
 
-/// Operators whose results a policy may keep, those whose work is worth it: products of matrices (a linear layer is
-/// "addmm", without a bias "mm"), "convolution", "scaled_dot_product_attention". All else is computed again,
-/// and so is what a recurrent layer is made of.
+/// Operators whose results a policy may keep: products of matrices (a linear layer is "addmm", without a bias "mm"),
+/// "convolution", "scaled_dot_product_attention", softmax, normalisations, poolings and every pointwise operator. All
+/// else is computed again: views and copies, reductions, random numbers, and what a recurrent layer is made of. Of an
+/// operator that is made of others the policy is asked for each of these.
 TENON_API const std::vector<std::string>& keepable_operators();
 
 /// Keeps each result of these. Throws Error for a name that is none of keepable_operators().

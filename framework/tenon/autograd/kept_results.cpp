@@ -1,6 +1,7 @@
 // Which results are kept, and that they are what the second run asks for.
 #include <tenon/autograd/kept_results.h>
 
+#include <tenon/core/options.h>
 #include <tenon/tensor/factory.h>
 
 #include <fmt/format.h>
@@ -54,16 +55,40 @@ void KeptResults::keep(const char* op, std::initializer_list<Tensor*> results) {
 }  // namespace autograd
 
 const std::vector<std::string>& keepable_operators() {
-  static const std::vector<std::string> names = {"mm",      "bmm",         "addmm",
-                                                 "baddbmm", "convolution", "scaled_dot_product_attention"};
+  static const std::vector<std::string> names = {
+      "mm",
+      "bmm",
+      "addmm",
+      "baddbmm",
+      "convolution",
+      "scaled_dot_product_attention",
+      "softmax",
+      "log_softmax",
+      "layer_norm",
+      "group_norm",
+      "batch_norm",
+      "max_pool",
+      "adaptive_max_pool",
+      "avg_pool",
+      "adaptive_avg_pool",
+#define TENON_UNARY(Row, name, ...) #name,
+#define TENON_UNARY_WITH(Row, name, ...) #name,
+#define TENON_UNARY_KERNEL(Row, name, ...) #name,
+#include <tenon/kernel/rows/unary.inl>
+#define TENON_BINARY(Row, name, ...) #name,
+#define TENON_BINARY_KERNEL(Row, name, ...) #name,
+#include <tenon/kernel/rows/binary.inl>
+  };
   return names;
 }
 
 CheckpointPolicy keep_results_of(std::vector<std::string> operators) {
   for (const std::string& name : operators) {
     if (std::ranges::find(keepable_operators(), name) == keepable_operators().end()) {
-      throw Error(fmt::format("checkpoint keeps no results of an operator '{}'; of these it can: {}", name,
-                              fmt::join(keepable_operators(), ", ")));
+      const std::string near = nearest_name(name, keepable_operators());
+      throw Error(fmt::format(
+          "checkpoint keeps no results of an operator '{}': {}", name,
+          near.empty() ? "keepable_operators() has those of which it can" : fmt::format("did you mean '{}'?", near)));
     }
   }
   return [operators = std::move(operators)](std::string_view op) {

@@ -23,8 +23,13 @@ class TENON_EXPORT OptimizerInBackward {
   /// Of all parameters that require a gradient; the optimiser is borrowed. `update` stands for
   /// optimizer.step_parameter(). Parameters that move to other memory afterwards (Module::to) are not updated.
   TENON_API explicit OptimizerInBackward(Optimizer& optimizer, Update update = {});
+  /// Of those of `parameters` that require a gradient, where `update` knows an optimiser that has others in their
+  /// place: MasterWeights::step_parameter().
+  TENON_API OptimizerInBackward(const std::vector<Tensor>& parameters, const Update& update);
 
  private:
+  void watch(const std::vector<Tensor>& parameters, const Update& update);
+
   std::vector<autograd::PostAccumulateHandle> hooks_;
 };
 

@@ -4,14 +4,15 @@
 //   optim::MasterWeights masters(model->parameters());
 //   optim::AdamW optimizer(masters.parameters(), options);
 //   loss.backward();
-//   masters.take_gradients();
-//   optimizer.step();
-//   masters.give_values();
+//   masters.step(optimizer);     // or: take_gradients(), optimizer.step(), give_values()
+//   model->zero_grad();
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/optim/optimizer.h>
 #include <tenon/tensor/tensor.h>
 
+#include <cstddef>
 #include <vector>
 
 namespace tenon::optim {
@@ -30,7 +31,22 @@ class TENON_API MasterWeights {
   /// The parameters get the values of their masters, rounded.
   void give_values();
 
+  /// One parameter after the other: its gradient in float32, the optimiser's step of its master, its new value. So only
+  /// one gradient at a time takes four bytes an element; those of 16 bits stay. Throws what optimizer.step_parameter()
+  /// throws.
+  void step(Optimizer& optimizer) const;
+  /// So, of one of the parameters, for an update in backward (OptimizerInBackward). Throws Error for another tensor.
+  void step_parameter(Optimizer& optimizer, const Tensor& parameter) const;
+
+  /// The masters of parameters in 16 bits, by number.
+  void save(OutputArchive& archive) const;
+  /// Reads what save() wrote. Throws Error where it is of other parameters.
+  void load(InputArchive& archive);
+
  private:
+  bool is_own(std::size_t i) const { return masters_[i].is_same(parameters_[i]); }
+  void step_at(std::size_t i, Optimizer& optimizer) const;
+
   std::vector<Tensor> parameters_, masters_;
 };
 

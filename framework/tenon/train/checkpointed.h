@@ -30,14 +30,20 @@ class CheckpointedBlocks {
       : shared_(std::make_shared<Shared>(Shared{.first = first, .options = {.keep = std::move(keep)}})) {}
   void choose(std::int64_t first) { shared_->first = first; }
   /// Of the block that runs as number `block`, from 0.
-  BlockRuns at(std::int64_t block) const { return {.twice = block < shared_->first, .options = shared_->options}; }
+  BlockRuns at(std::int64_t block) const {
+    shared_->blocks = std::max(shared_->blocks, block + 1);
+    return {.twice = block < shared_->first, .options = shared_->options};
+  }
   /// How many, of a model with so many blocks.
   std::int64_t count(std::int64_t blocks) const { return std::min(shared_->first, blocks); }
+  /// How many, of those that have run.
+  std::int64_t count() const { return count(shared_->blocks); }
 
  private:
   struct Shared {
     std::int64_t first;
     CheckpointOptions options;
+    std::int64_t blocks = 0;  ///< that have run
   };
   std::shared_ptr<Shared> shared_;
 };

@@ -98,7 +98,12 @@ StateBytes state_bytes(const Options& train, const std::vector<Tensor>& paramete
   StateBytes bytes;
   for (const Tensor& parameter : parameters) {
     bytes.largest = std::max(bytes.largest, parameter.numel());
-    const auto full = static_cast<std::int64_t>(parameter.nbytes());
+    auto full = static_cast<std::int64_t>(parameter.nbytes());
+    if (train.boolean("master_weights") && parameter.element_size() == 2) {
+      full *= 2;
+      bytes.device += full;
+      bytes.gradient = std::max(bytes.gradient, full);
+    }
     const bool packed = storage.packs(parameter), away = storage.options().on_host;
     const std::int64_t kept = packed ? quantized::packed_bytes(parameter.numel()) : full;
     (away ? bytes.host : bytes.device) += tensors * kept;

@@ -18,7 +18,9 @@ void check_experiment(const ExperimentConfig& config) {
 ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress, const RunState& state) {
   if (train::serves(config)) return train::run_serving(config, progress);
   if (train::has_auto_batch(config))
-    throw Error("train.batch_size is \"auto\": with_largest_batch() says which number that is");
+    throw Error("train.batch_size is \"auto\": settle_searched() says which number that is");
+  if (config.section("train").size("checkpoint_memory") > 0)
+    throw Error("train.checkpoint_memory is a budget: settle_searched() says which blocks keep to it");
   return train::Training(config, progress, {}, state).run();
 }
 

@@ -31,8 +31,8 @@ TENON_API void check_experiment(const ExperimentConfig& config);
 /// resumed. The same seed gives the same losses to the last bit whatever the allocator. All device memory is
 /// given back before it returns. When the sink asks it to stop it ends after the step and says so in its result. Throws
 /// ConfigError (an unknown model, a setting that does not fit the data), Error (data files), OutOfMemory (when giving
-/// back what is cached and trying the step again did not help), Error for train.batch_size = "auto", which
-/// with_largest_batch() (estimate/largest_batch.h) turns into a number.
+/// back what is cached and trying the step again did not help), Error for train.batch_size = "auto" and
+/// train.checkpoint_memory, of which settle_searched() (estimate/searched_settings.h) makes numbers.
 TENON_API ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress,
                                           const RunState& state = {});
 

@@ -42,7 +42,8 @@ class Step {
     head();
     for (std::int64_t block = form_.blocks; block > 0; --block) backward_of(static_cast<double>(block));
     embedding();
-    if (!request_.optimizer_in_backward) peaks_.moment(0, parameters_, brought_for(parameters_));  // the update
+    if (!request_.optimizer_in_backward)  // the update
+      peaks_.moment(0, parameters_ + for_masters(parameters_), brought_for(parameters_));
     return peaks_;
   }
 
@@ -77,7 +78,16 @@ class Step {
     const double share = std::min(1.0, elements / static_cast<double>(request_.state.largest));
     return share * static_cast<double>(request_.state.update) / static_cast<double>(request_.element_bytes);
   }
+  /// Gradients in float32 for masters, in an update of so many elements at most.
+  double for_masters(double elements) const {
+    const double share = std::min(1.0, elements / static_cast<double>(request_.state.largest));
+    return share * static_cast<double>(request_.state.gradient) / static_cast<double>(request_.element_bytes);
+  }
   /// So, where backward updates.
+  double for_masters_in_backward(double elements) const {
+    return request_.optimizer_in_backward ? for_masters(elements) : 0;
+  }
+  /// What is brought, where backward updates.
   double in_backward(double elements) const { return request_.optimizer_in_backward ? brought_for(elements) : 0; }
 
   void forward() {
@@ -104,10 +114,10 @@ class Step {
       return;
     }
     peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing, casts);
-    peaks_.moment(
-        n_ * (kept - logits_),
-        of_parameters(0) + gradients_.head_parameters + gradients_.head_beside + n_ * gradients_.head_late_passing,
-        casts + in_backward(gradients_.head_parameters));
+    peaks_.moment(n_ * (kept - logits_),
+                  of_parameters(0) + gradients_.head_parameters + gradients_.head_beside +
+                      n_ * gradients_.head_late_passing + for_masters_in_backward(gradients_.head_parameters),
+                  casts + in_backward(gradients_.head_parameters));
   }
 
   void backward_of(double block) {
@@ -121,8 +131,9 @@ class Step {
                                             : others_keep + (runs_again(block) ? form_.block - form_.block_input : 0);
     const double casts = casts_of(block), others = std::max(0.0, casts - casts_.block);
     if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input, casts);
-    const double most = std::max(n_ * gradients_.passing + gradients_.beside_passing,
-                                 n_ * gradients_.beside_largest + gradients_.largest);
+    const double most = std::max(
+        {n_ * gradients_.passing + gradients_.beside_passing, n_ * gradients_.beside_largest + gradients_.largest,
+         n_ * gradients_.beside_updated + gradients_.largest + for_masters_in_backward(gradients_.largest)});
     peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first),
                   std::max(0.0, casts - casts_.behind) + in_backward(gradients_.largest));
     if (request_.offloaded)
@@ -136,6 +147,8 @@ class Step {
     const double there = of_parameters(parameters_ - gradients_.embedding_parameters);
     peaks_.moment(request_.offloaded ? 0 : n_ * form_.embedding, there + gradients_.embedding + n_ * form_.block_input,
                   in_backward(gradients_.embedding_parameters));
+    if (request_.optimizer_in_backward)
+      peaks_.moment(0, there + gradients_.embedding_parameters + for_masters(gradients_.embedding_parameters), 0);
   }
 
   const TheoryRequest& request_;

@@ -33,6 +33,7 @@ struct GradientForm {
   double beside_passing = 0;        ///< of a parameter, in 16 bits, while that passes
   double first = 0;                 ///< of its parameters, what has its gradient then
   double beside_largest = 0;        ///< pass while the block's largest parameter gets its gradient
+  double beside_updated = 0;        ///< pass while that gradient is used in backward
   double largest = 0;               ///< parameter of a block
   double late_passing = 0;          ///< most that passes when nearly all of a block's parameters have their gradients
   double late = 0;                  ///< of its parameters, what has its gradient then
@@ -61,10 +62,11 @@ struct CastForm {
 
 /// What an optimiser remembers, in bytes.
 struct StateBytes {
-  std::int64_t device = 0;   ///< between updates
-  std::int64_t host = 0;     ///< so
-  std::int64_t update = 0;   ///< on the device besides, while the largest parameter is updated
-  std::int64_t largest = 1;  ///< elements of that parameter
+  std::int64_t device = 0;    ///< between updates
+  std::int64_t host = 0;      ///< so
+  std::int64_t update = 0;    ///< on the device besides, while the largest parameter is updated
+  std::int64_t gradient = 0;  ///< of that parameter, in float32 for its master
+  std::int64_t largest = 1;   ///< elements of that parameter
 };
 
 /// What a checkpointed block keeps so that it is not computed again.

@@ -3,7 +3,6 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
-#include <tenon/memory/purpose.h>
 #include <tenon/nn/lora.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
@@ -13,7 +12,6 @@
 #include <tenon/train/resume/saved_figures.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/schedules.h>
-#include <tenon/train/theory.h>
 
 #include <fmt/format.h>
 
@@ -74,6 +72,8 @@ ExperimentResult Training::so_far() const {
   result.warmup_steps = std::min(result.warmup_steps, std::max<std::int64_t>(result.steps, 1));
   result.test_accuracy = result.epochs.empty() ? 0 : result.epochs.back().test_accuracy;
   result.seconds = seconds_since(start_);
+  if (options_.boolean("checkpoint"))
+    result.figures.emplace_back(kCheckpointedBlocks, static_cast<double>(checkpoint_.count()));
   if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
@@ -85,12 +85,12 @@ void Training::prepare() {
   dtype_.emplace(precision.parameters);
   if (const std::int64_t threads = options_.integer("threads"); threads > 0)
     device_.driver().set_threads(static_cast<int>(threads));
-  data_ = open_data(config_, precision.parameters);
   try {
     precision_.emplace(precision, config_.device);
   } catch (const Error& error) {
     throw config_.error("train.precision", error.what());
   }
+  data_ = open_data(config_, precision.parameters);
 
   progress_.entering("making the model");
   model_ = make_model_on_device(config_, {.options = config_.section("model"),
@@ -99,7 +99,9 @@ void Training::prepare() {
                                           .mixed_precision = precision.autocast.has_value(),
                                           .checkpoint = checkpoint_});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
-  optimizer_ = make_optimizer(options_, nn::trainable_parameters(*model_.module));
+  std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
+  if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
+  optimizer_ = make_optimizer(options_, std::move(trained));
 
   result_.examples = data_.train->size();
   batch_size_ = options_.integer("batch_size");
@@ -133,6 +135,7 @@ void Training::make_step() {
       .data = *data_.train,
       .optimizer = *optimizer_,
       .precision = *precision_,
+      .masters = masters_ ? &*masters_ : nullptr,
       .batch_size = batch_size_,
       .computes = computes_,
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
@@ -160,9 +163,8 @@ void Training::resume() {
   const std::string& file = options_.text("resume");
   if (file.empty() && !state_.go_on) return;
   const RunPosition now{.seed = options_.integer("seed"), .batch_size = batch_size_, .examples = data_.train->size()};
-  const RunPosition position =
-      state_.go_on ? load_run(state_.file, *model_.module, *optimizer_, precision_->scaler(), now, &earlier_)
-                   : load_run(config_.resolve(file), *model_.module, *optimizer_, precision_->scaler(), now);
+  const RunPosition position = state_.go_on ? load_run(state_.file, saved_parts(), now, &earlier_)
+                                            : load_run(config_.resolve(file), saved_parts(), now);
   first_step_ = position.steps;
   if (state_.go_on) progress_.earlier_figures(earlier_);
   epoch_ = position.epoch;
@@ -189,17 +191,24 @@ RunPosition Training::position() const {
           .examples = data_.train->size()};
 }
 
-void Training::save() const {
+RunParts Training::saved_parts() {
+  return {.module = *model_.module,
+          .optimizer = *optimizer_,
+          .scaler = precision_->scaler(),
+          .masters = masters_ ? &*masters_ : nullptr};
+}
+
+void Training::save() {
   const std::string& file = options_.text("save");
   if (file.empty() || limits_.steps > 0) return;
-  save_run(config_.resolve(file), *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
+  save_run(config_.resolve(file), saved_parts(), position(), so_far());
 }
 
 /// A run goes on where its state cannot be kept: its figures are worth more.
 void Training::keep_state() {
   if (state_.file.empty()) return;
   try {
-    save_run(state_.file, *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
+    save_run(state_.file, saved_parts(), position(), so_far());
     result_.kept_step = steps_done();
     result_.state_problem.clear();
   } catch (const std::exception& error) {
@@ -207,58 +216,6 @@ void Training::keep_state() {
       progress_.note(fmt::format("step {}: the state of the run could not be kept: {}", steps_done(), error.what()));
     result_.state_problem = error.what();
   }
-}
-
-TheoryRequest Training::theory_request() const {
-  const auto current = [&](Purpose purpose) {
-    return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
-  };
-  return {.form = model_.activations,
-          .gradients = model_.gradients,
-          .casts = model_.casts,
-          .parameters = result_.parameters,
-          .state = state_bytes(options_, nn::trainable_parameters(*model_.module)),
-          .data_bytes = current(Purpose::kData),
-          .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
-          .batch_size = batch_size_,
-          .micro_batches = techniques_.micro_batches,
-          .checkpointed = checkpoint_.count(model_.activations.blocks),
-          .kept = kept_of(model_.activations, techniques_.checkpoint_keep),
-          .loss_chunks = techniques_.chunked_loss,
-          .gradients_stay = techniques_.gradients_stay,
-          .optimizer_in_backward = techniques_.optimizer_in_backward,
-          .offloaded = techniques_.offload_activations};
-}
-
-void Training::choose_checkpoints() {
-  const auto refuse = [&](const std::string& why) { throw config_.error("train.checkpoint_budget", why); };
-  const std::int64_t blocks = model_.activations.blocks;
-  if (blocks == 0)
-    refuse(
-        fmt::format("no closed form is known of what the blocks of '{}' keep: train.checkpoint_blocks says how many "
-                    "run again",
-                    config_.section("model").text("name")));
-  TheoryRequest request = theory_request();
-  const std::int64_t chosen = fewest_checkpointed(request, techniques_.checkpoint_budget);
-  if (chosen < 0) {
-    const double least = theory_of(request).activation_bytes;
-    request.checkpointed = 0;
-    refuse(fmt::format("{:.2f} of the activations is less than what is left where all {} blocks run again, {:.2f}",
-                       techniques_.checkpoint_budget, blocks, least / theory_of(request).activation_bytes));
-  }
-  checkpoint_.choose(chosen);
-  progress_.note(fmt::format("train.checkpoint_budget={:.2f}: the first {} of {} blocks run again in backward",
-                             techniques_.checkpoint_budget, chosen, blocks));
-  result_.figures.emplace_back("checkpointed_blocks", static_cast<double>(chosen));
-}
-
-/// What should come out: of activations and gradients for models that have a closed form.
-void Training::note_theory() {
-  const TheoryRequest request = theory_request();
-  if (techniques_.lora) result_.figures.emplace_back("trained_parameters", trained_elements(*model_.module));
-  result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);
-  if (model_.activations.blocks == 0 || techniques_.lora) return;  // no closed form is known beside the matrices
-  note(request, precision_named(options_.text("precision")).autocast.has_value(), result_.figures);
 }
 
 void Training::compare_with_integers() {
@@ -301,7 +258,7 @@ bool Training::run_epoch(int epoch) {
   }
   figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));
   figures.seconds = epoch_seconds_;
-  if (!test(epoch, figures)) return false;
+  if (limits_.tests && !test(epoch, figures)) return false;
   report("tested", epoch, figures.train_loss);
   progress_.note(computes_ ? fmt::format("epoch {}/{}: loss {}, test loss {}, test accuracy {:.2f} %, {:.1f} s", epoch,
                                          epochs_, loss_text(figures.train_loss), loss_text(figures.test_loss),
@@ -348,7 +305,7 @@ double Training::step_or_retry(std::int64_t first) {
     return step_->run(first);
   } catch (const OutOfMemory& error) {
     if (step_->is_updating()) throw;  // parameters may have changed already
-    optimizer_->zero_grad(/*set_to_none=*/true);
+    model_.module->zero_grad(/*set_to_none=*/true);
     if (device_.allocator().trim(0) == 0) throw;  // nothing was cached: a second try would end the same
     progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
                                error.what()));

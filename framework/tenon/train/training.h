@@ -38,6 +38,7 @@ class DefaultDtype {
 struct TrainingLimits {
   std::int64_t steps = 0;
   std::int64_t test_batches = 0;  ///< of each test
+  bool tests = true;              ///< false: there is none
 };
 
 /// One run, once.
@@ -52,12 +53,14 @@ class Training {
   void check_sizes() const;
   void resume();
   RunPosition position() const;
+  RunParts saved_parts();
   ExperimentResult so_far() const;
-  void save() const;
+  void save();
   void keep_state();
   TheoryRequest theory_request() const;
   /// `train.checkpoint_budget`: how many blocks run again.
   void choose_checkpoints();
+  bool has_closed_form() const;
   void note_theory();
   /// `train.quantize`. Estimates and devices without values leave it out.
   void compare_with_integers();
@@ -82,6 +85,7 @@ class Training {
   TrainingData data_;
   CheckpointedBlocks checkpoint_;
   Model model_;
+  std::optional<optim::MasterWeights> masters_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;
   std::optional<TrainingStep> step_;

@@ -27,7 +27,7 @@
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
-#include <tenon/train/estimate/largest_batch.h>
+#include <tenon/train/estimate/searched_settings.h>
 #include <tenon/train/run_experiment.h>
 
 #include <fmt/format.h>
@@ -259,12 +259,12 @@ class OneRun {
   /// False where the allocator is disqualified for what ended the run, which is told.
   bool train() {
     try {
-      const std::optional<BatchChoice> batch = with_largest_batch(experiment_, *watch_, state_);
+      const auto searched = settle_searched(experiment_, *watch_, state_);
       recorded_.sections = experiment_.sections;
       install(recorded_);
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
-      if (batch) std::ranges::copy(batch->figures(), std::back_inserter(record_.result.figures));
+      std::ranges::copy(searched, std::back_inserter(record_.result.figures));
       return true;
     } catch (const conformance::EndOfService&) {
       record_.result = watch_->finished();

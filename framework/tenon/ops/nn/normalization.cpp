@@ -2,6 +2,7 @@
 // statistics over a set of elements, x' = (x - mean) * rstd and
 //   dx = rstd * (g - mean(g) - x' * mean(g * x')),  g = dy * weight.
 #include <tenon/autograd/checkpoint.h>
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
@@ -87,18 +88,21 @@ Tensor widened(const Tensor& tensor, bool mixed) { return mixed ? tensor.to(kFlo
 /// Calls a forward kernel that leaves a mean and a 1 / deviation for each set of elements; `statistics` is the sizes of
 /// both.
 template <class Attributes>
-Tensor run_forward(OperatorId op, Recording& recording, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                   const Dims& statistics, const Attributes& attributes) {
+Tensor run_forward(const char* name, OperatorId op, Recording& recording, const Tensor& input, const Tensor& weight,
+                   const Tensor& bias, const Dims& statistics, const Attributes& attributes) {
   const Tensor x = dense(is_mixed(input, {&weight, &bias}) ? input.detach().to(kFloat32) : input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
-  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
-  Tensor mean = allocate_like(x, statistics, statistics_dtype(x));
-  Tensor rstd = allocate_like(x, statistics, statistics_dtype(x));
-  run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
-      &attributes);
-  if constexpr (std::same_as<Attributes, GroupNormAttributes>) y = in_format_of(input, y);
-  y = y.to(input.scalar_type());
+  Tensor y, mean, rstd;
+  autograd::computed_once(name, {&y, &mean, &rstd}, [&] {
+    y = allocate_like(x, x.impl().sizes(), x.scalar_type());
+    mean = allocate_like(x, statistics, statistics_dtype(x));
+    rstd = allocate_like(x, statistics, statistics_dtype(x));
+    run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
+        &attributes);
+    if constexpr (std::same_as<Attributes, GroupNormAttributes>) y = in_format_of(input, y);
+    y = y.to(input.scalar_type());
+  });
   keep(recording, input, weight, mean, rstd, y);
   return y;
 }
@@ -173,7 +177,7 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
         run_backward(b, TENON_OP("layer_norm_backward"), x, b.saved(2), b.saved(3), w, shape, attributes);
       });
   const std::int64_t rows = attributes.normalized == 0 ? 0 : input.numel() / attributes.normalized;
-  return run_forward(TENON_OP("layer_norm"), recording, input, weight, bias, {rows}, attributes);
+  return run_forward("layer_norm", TENON_OP("layer_norm"), recording, input, weight, bias, {rows}, attributes);
 }
 
 Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
@@ -212,7 +216,8 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
         }
         run_backward(b, TENON_OP("group_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
       });
-  return run_forward(TENON_OP("group_norm"), recording, input, weight, bias, {input.size(0), groups}, attributes);
+  return run_forward("group_norm", TENON_OP("group_norm"), recording, input, weight, bias, {input.size(0), groups},
+                     attributes);
 }
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
@@ -267,19 +272,22 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const Tensor x = dense(mixed ? input.detach().to(kFloat32) : input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
-  Tensor y = allocate_like(x, x.impl().sizes(), x.scalar_type());
-  Tensor mean = allocate_like(x, {channels}, statistics_dtype(x));
-  Tensor rstd = allocate_like(x, {channels}, statistics_dtype(x));
+  Tensor y, mean, rstd;
   const bool updates = training && running_mean.defined() && running_var.defined() && !is_recomputing();
-  run(TENON_OP("batch_norm"), state_of(x),
-      {view_of(y), view_of(mean), view_of(rstd), updates ? view_of(running_mean) : undefined_view(),
-       updates ? view_of(running_var) : undefined_view()},
-      {view_of(x), view_of(w), view_of(bias_values), view_of(running_mean), view_of(running_var)}, &attributes);
+  autograd::computed_once("batch_norm", {&y, &mean, &rstd}, [&] {
+    y = allocate_like(x, x.impl().sizes(), x.scalar_type());
+    mean = allocate_like(x, {channels}, statistics_dtype(x));
+    rstd = allocate_like(x, {channels}, statistics_dtype(x));
+    run(TENON_OP("batch_norm"), state_of(x),
+        {view_of(y), view_of(mean), view_of(rstd), updates ? view_of(running_mean) : undefined_view(),
+         updates ? view_of(running_var) : undefined_view()},
+        {view_of(x), view_of(w), view_of(bias_values), view_of(running_mean), view_of(running_var)}, &attributes);
+    y = in_format_of(input, y).to(input.scalar_type());
+  });
   if (updates) {
     autograd::impl_bump_version(running_mean);
     autograd::impl_bump_version(running_var);
   }
-  y = in_format_of(input, y).to(input.scalar_type());
   keep(recording, input, weight, mean, rstd, y);
   return y;
 }

@@ -1,5 +1,6 @@
 // Pooling: the shape rule of windows, and for each kind its kernel with its adjoint. Pools are linear given their
 // indices, so a gradient's gradient is the pool again.
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
@@ -121,15 +122,18 @@ Tensor max_adjoint(const Tensor& dy, const Tensor& indices, const Dims& input_si
   return dx;
 }
 
-std::tuple<Tensor, Tensor> max_over(OperatorId op, const Tensor& input, const Windows& windows) {
+std::tuple<Tensor, Tensor> max_over(const char* name, OperatorId op, const Tensor& input, const Windows& windows) {
   const Tensor batched = windows.batched ? input : input.unsqueeze(0);
   const Dims sizes = batched.impl().sizes();
   Recording recording = record<1>("MaxPoolWithIndicesBackward0", {&batched},
                                   [sizes](Backward& b) { b.set(0, max_adjoint(b.grad(), b.saved(0), sizes)); });
   const Tensor x = dense(batched);
-  Tensor y = allocate_like(x, windows.output, x.scalar_type());
-  Tensor indices = allocate_like(x, windows.output, kInt64);
-  run(op, state_of(x), {view_of(y), view_of(indices)}, {view_of(x)}, &windows.attributes);
+  Tensor y, indices;
+  autograd::computed_once(name, {&y, &indices}, [&] {
+    y = allocate_like(x, windows.output, x.scalar_type());
+    indices = allocate_like(x, windows.output, kInt64);
+    run(op, state_of(x), {view_of(y), view_of(indices)}, {view_of(x)}, &windows.attributes);
+  });
   if (recording) recording.save(0, indices);
   y = in_format_of(batched, y);
   recording.output(y);
@@ -139,6 +143,7 @@ std::tuple<Tensor, Tensor> max_over(OperatorId op, const Tensor& input, const Wi
 // --- mean -----------------------------------------------------------------------------------------------------------
 
 struct MeanKernels {
+  const char* name;
   OperatorId forward;
   OperatorId backward;
 };
@@ -165,15 +170,20 @@ Tensor mean_over(const MeanKernels& kernels, const Tensor& input, const Dims& ou
         b.set(0, mean_adjoint(kernels, b.grad(), in, attributes));
       });
   const Tensor x = dense(input);
-  Tensor y = allocate_like(x, output, x.scalar_type());
-  run(kernels.forward, state_of(x), {view_of(y)}, {view_of(x)}, &attributes);
+  Tensor y;
+  autograd::computed_once(kernels.name, {&y}, [&] {
+    y = allocate_like(x, output, x.scalar_type());
+    run(kernels.forward, state_of(x), {view_of(y)}, {view_of(x)}, &attributes);
+  });
   y = in_format_of(input, y);
   recording.output(y);
   return y;
 }
 
-MeanKernels window_means() { return {TENON_OP("avg_pool"), TENON_OP("avg_pool_backward")}; }
-MeanKernels adaptive_means() { return {TENON_OP("adaptive_avg_pool"), TENON_OP("adaptive_avg_pool_backward")}; }
+MeanKernels window_means() { return {"avg_pool", TENON_OP("avg_pool"), TENON_OP("avg_pool_backward")}; }
+MeanKernels adaptive_means() {
+  return {"adaptive_avg_pool", TENON_OP("adaptive_avg_pool"), TENON_OP("adaptive_avg_pool_backward")};
+}
 
 Tensor average(const char* op, int spatial, const Tensor& input, IntArrayRef kernel, IntArrayRef stride,
                IntArrayRef padding, bool ceil_mode, bool count_include_pad, std::optional<std::int64_t> divisor) {
@@ -291,7 +301,7 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
                                                          IntArrayRef dilation, bool ceil_mode) {                     \
     TENON_AUTOCAST_AS(max_pool##D##d, max_pool##D##d_with_indices(operands...), input, kernel_size, stride, padding, \
                       dilation, ceil_mode)                                                                           \
-    return max_over(TENON_OP("max_pool"), input,                                                                     \
+    return max_over("max_pool", TENON_OP("max_pool"), input,                                                         \
                     windows_of("max_pool" #D "d", D, input, kernel_size, stride, padding, dilation, ceil_mode));     \
   }                                                                                                                  \
   Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,       \
@@ -307,7 +317,7 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
   }                                                                                                                  \
   std::tuple<Tensor, Tensor> adaptive_max_pool##D##d(const Tensor& input, IntArrayRef output_size) {                 \
     TENON_AUTOCAST(adaptive_max_pool##D##d, input, output_size)                                                      \
-    return max_over(TENON_OP("adaptive_max_pool"), input,                                                            \
+    return max_over("adaptive_max_pool", TENON_OP("adaptive_max_pool"), input,                                       \
                     adaptive_windows("adaptive_max_pool" #D "d", D, input, output_size));                            \
   }
 TENON_POOLING(1)

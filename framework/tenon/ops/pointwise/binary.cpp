@@ -1,4 +1,5 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
+#include <tenon/autograd/kept_results.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/binary.h>
 #include <tenon/ops/pointwise/number_operand.h>
@@ -33,8 +34,11 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAt
   if (recording && must_save(rule, left ? 1 : 0, !left, left, true)) recording.save(left ? 1 : 0, a);
   Tensor owner;
   const Tensor& operand = converted(a, dtype, owner);
-  Tensor result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
-  compute(rule.op, result, operand, attributes);
+  Tensor result;
+  autograd::computed_once(rule.text, {&result}, [&] {
+    result = allocate_result(operand, nullptr, a.impl().sizes(), dtype);
+    compute(rule.op, result, operand, attributes);
+  });
   recording.output(result);
   return result;
 }
@@ -54,8 +58,11 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
     if (must_save(rule, 0, left_wanted, right_wanted, false)) recording.save(0, a);
     if (must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, b);
   }
-  Tensor result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
-  compute_pair(rule, result, operands.left, b, operands.right, attributes);
+  Tensor result;
+  autograd::computed_once(rule.text, {&result}, [&] {
+    result = allocate_result(operands.left, &operands.right, operands.sizes, dtype);
+    compute_pair(rule, result, operands.left, b, operands.right, attributes);
+  });
   recording.output(result);
   return result;
 }

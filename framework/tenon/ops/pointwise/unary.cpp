@@ -1,5 +1,6 @@
 // Unary pointwise operators: every row of kernel/rows/unary.inl through one function, and those of its operators that
 // have a signature or conversions of their own.
+#include <tenon/autograd/kept_results.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/unary.h>
 #include <tenon/ops/support/out_argument.h>
@@ -64,9 +65,12 @@ pointwise::Integers what_becomes_of(const UnaryRule& rule, Dtype dtype) {
 Tensor compute(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
   Recording recording = record_unary(rule, self, attributes);
   if (recording && rule.saves == pointwise::Saves::kInput) recording.save(0, self);
-  Tensor result = rule.is_contiguous ? allocate_like(self, self.impl().sizes(), self.scalar_type())
-                                     : allocate_preserving(self, self.scalar_type());
-  run(rule.forward, state_of(self), {view_of(result)}, {view_of(self)}, &attributes);
+  Tensor result;
+  autograd::computed_once(rule.text, {&result}, [&] {
+    result = rule.is_contiguous ? allocate_like(self, self.impl().sizes(), self.scalar_type())
+                                : allocate_preserving(self, self.scalar_type());
+    run(rule.forward, state_of(self), {view_of(result)}, {view_of(self)}, &attributes);
+  });
   if (recording) {
     recording.output(result);
     if (rule.saves == pointwise::Saves::kOutput) recording.save_output(0, result);

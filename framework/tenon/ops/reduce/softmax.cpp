@@ -1,4 +1,5 @@
 // Softmax and its logarithm along a dimension, and logsumexp.
+#include <tenon/autograd/kept_results.h>
 #include <tenon/kernel/attributes/reduction.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/pointwise.h>
@@ -41,9 +42,12 @@ Tensor softmax_impl(OperatorId op, bool logarithm, const Tensor& self, std::int6
                                     gradient, y, at));
         }
       });
-  Tensor result = allocate_like(input, input.impl().sizes(), input.scalar_type());
-  const DimAttributes attributes{at};
-  run(op, ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
+  Tensor result;
+  autograd::computed_once(logarithm ? "log_softmax" : "softmax", {&result}, [&] {
+    result = allocate_like(input, input.impl().sizes(), input.scalar_type());
+    const DimAttributes attributes{at};
+    run(op, ops::state_of(input), {view_of(result)}, {view_of(input)}, &attributes);
+  });
   if (recording) {
     recording.output(result);
     recording.save_output(0, result);

@@ -126,6 +126,8 @@ SectionSpec train_section() {
                         "of parameters, activations and the optimiser's state; mixed: parameters and state in float32, "
                         "products and what they keep in 16 bits, for float16 with a scaled loss")
            .one_of(train::precision_names()),
+       OptionSpec::boolean("master_weights", false,
+                           "with precision = bfloat16 the optimiser works on copies of the parameters in float32"),
        OptionSpec::text("quantize", "none",
                         "when training has ended the model is made integers of and tested before and after: static "
                         "(int8, calibrated), dynamic (int8 linear layers), or weights of linear layers alone")
@@ -142,10 +144,14 @@ SectionSpec train_section() {
            .range(std::int64_t{0}, std::int64_t{1} << 20),
        OptionSpec::text("checkpoint_keep", "none",
                         "with checkpoint, operators whose results blocks keep and need not compute again: products, "
-                        "attention, convolutions, with commas between them; none"),
+                        "attention, convolutions, or operators by name (gelu, layer_norm …), with commas between them; "
+                        "none"),
        OptionSpec::real("checkpoint_budget", 0.0,
                         "with checkpoint, as few blocks as leave this share of the peak of activations; 0 = no budget")
            .range(0.0, 1.0),
+       OptionSpec::size("checkpoint_memory", 0,
+                        "with checkpoint, as few blocks as keep what the run reserves within so many bytes; 0 = no "
+                        "such budget"),
        OptionSpec::boolean("inplace_activations", false, "activations overwrite their inputs"),
        OptionSpec::text("zero_grad", "none", "after a step gradients are given back (none) or filled with zeros (zero)")
            .one_of({"none", "zero"}),

@@ -60,6 +60,6 @@ class StandIn {
 
 /// Two steps and a test batch, or all of serving; `real` is the device of the experiment itself. No device may be open;
 /// none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
-ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real);
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests = true);
 
 }  // namespace tenon::train

@@ -2,12 +2,12 @@
 #include <tenon/train/estimate/memory_estimate.h>
 
 #include <tenon/train/estimate/address_run.h>
-#include <tenon/train/estimate/largest_batch.h>
+#include <tenon/train/estimate/searched_settings.h>
 
 namespace tenon {
 
 MemoryEstimate estimate_memory(const ExperimentConfig& config) {
-  ExperimentConfig stand_in = train::on_addresses(train::with_predicted_batch(config), 0);
+  ExperimentConfig stand_in = train::on_addresses(train::with_searched(config), 0);
   stand_in.allocator.layers.clear();  // ceilings are what the estimate is compared with; traces are of runs
   const ExperimentResult result = train::run_on_addresses(stand_in, config.device);
   return {.parameters = result.parameters, .memory = result.memory};
@@ -16,7 +16,7 @@ MemoryEstimate estimate_memory(const ExperimentConfig& config) {
 std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config) {
   const std::size_t capacity =
       config.device.type().name() == train::kAddressKind ? train::configured_capacity(config) : 0;
-  const ExperimentConfig stand_in = train::under_ceilings(train::with_predicted_batch(config), capacity);
+  const ExperimentConfig stand_in = train::under_ceilings(train::with_searched(config), capacity);
   if (stand_in.allocator.layers.empty() && capacity == 0) return std::nullopt;
   try {
     train::run_on_addresses(stand_in, config.device);

@@ -159,6 +159,7 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
   GradientForm form{.passing = 9 * unit,
                     .first = 4 * width * width + width,
                     .beside_largest = 6 * unit,
+                    .beside_updated = 5 * unit,
                     .largest = 4 * width * width,
                     .late_passing = 7 * unit,
                     .late = 9 * width * width + 10 * width,

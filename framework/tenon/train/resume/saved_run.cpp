@@ -32,11 +32,11 @@ InputArchive header_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
-              const optim::GradScaler& scaler, const RunPosition& position, const ExperimentResult& so_far) {
+void save_run(const std::filesystem::path& path, const RunParts& parts, const RunPosition& position,
+              const ExperimentResult& so_far) {
   OutputArchive archive, model, state, random, figures;
-  module.save(model);
-  optimizer.save(state);
+  parts.module.save(model);
+  parts.optimizer.save(state);
   const RandomStates generators = random_states();
   for (int i = 0; i < kMaxDeviceTypes; ++i) {
     random.write(fmt::format("seed{}", i), std::bit_cast<std::int64_t>(generators.states[i].seed));
@@ -44,10 +44,15 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
   }
   archive.write("model", model);
   archive.write("optimizer", state);
-  if (scaler.is_enabled()) {
+  if (parts.scaler.is_enabled()) {
     OutputArchive scale;
-    scaler.save(scale);
+    parts.scaler.save(scale);
     archive.write("scaler", scale);
+  }
+  if (parts.masters != nullptr) {
+    OutputArchive masters;
+    parts.masters->save(masters);
+    archive.write("masters", masters);
   }
   archive.write("random", random);
   write_figures(figures, so_far);
@@ -62,10 +67,10 @@ void save_run(const std::filesystem::path& path, const nn::Module& module, const
   archive.save_to(path.string());
 }
 
-RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
-                     optim::GradScaler& scaler, const RunPosition& now, ExperimentResult* so_far) {
+RunPosition load_run(const std::filesystem::path& path, const RunParts& parts, const RunPosition& now,
+                     ExperimentResult* so_far) {
   InputArchive archive, model, state, random, figures;
-  const std::vector<Tensor> parameters = module.parameters();
+  const std::vector<Tensor> parameters = parts.module.parameters();
   archive.copy_from(path.string(), parameters.empty() ? Device(kCPU) : parameters.front().device());
   RunPosition position;
   position.steps = archive.read_integer("steps");
@@ -82,16 +87,22 @@ RunPosition load_run(const std::filesystem::path& path, nn::Module& module, opti
     archive.read("figures", figures);
     *so_far = read_figures(figures);
   }
-  if (scaler.is_enabled()) {
+  if (parts.masters != nullptr) {
+    InputArchive masters;
+    if (!archive.try_read("masters", masters))
+      throw Error(fmt::format("'{}' is of a run without train.master_weights", path.string()));
+    parts.masters->load(masters);
+  }
+  if (parts.scaler.is_enabled()) {
     InputArchive scale;
     if (!archive.try_read("scaler", scale)) {
       throw Error(
           fmt::format("'{}' is of a run whose loss was not scaled: train.precision was another one", path.string()));
     }
-    scaler.load(scale);
+    parts.scaler.load(scale);
   }
-  module.load(model);
-  optimizer.load(state);
+  parts.module.load(model);
+  parts.optimizer.load(state);
   RandomStates generators = random_states();
   for (int i = 0; i < kMaxDeviceTypes; ++i) {
     generators.states[i].seed = std::bit_cast<std::uint64_t>(random.read_integer(fmt::format("seed{}", i)));

@@ -5,6 +5,7 @@
 #include <tenon/core/export.h>
 #include <tenon/nn/module.h>
 #include <tenon/optim/grad_scaler.h>
+#include <tenon/optim/master_weights.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/train/experiment_result.h>
 
@@ -25,15 +26,24 @@ struct RunPosition {
   std::int64_t examples = 0;  ///< of the training part
 };
 
-/// Parameters, buffers, optimiser, the scale of the loss where there is one, random generators, position and the
-/// figures so far as one safetensors file, written beside its place, flushed to the disk and then renamed.
-void save_run(const std::filesystem::path& path, const nn::Module& module, const optim::Optimizer& optimizer,
-              const optim::GradScaler& scaler, const RunPosition& position, const ExperimentResult& so_far);
+/// What of a run is saved, borrowed from it.
+struct RunParts {
+  nn::Module& module;
+  optim::Optimizer& optimizer;
+  optim::GradScaler& scaler;
+  optim::MasterWeights* masters = nullptr;  ///< null: none
+};
+
+/// Parameters, buffers, optimiser, masters of parameters, the scale of the loss where there is one, random generators,
+/// position and the figures so far as one safetensors file, written beside its place, flushed to the disk and then
+/// renamed.
+void save_run(const std::filesystem::path& path, const RunParts& parts, const RunPosition& position,
+              const ExperimentResult& so_far);
 
 /// Puts all of it back. Throws Error that names the file: missing, truncated, of another model or optimiser, or of a
 /// run whose seed, batch size or data differ from those in `now`. The figures go to `so_far`, unless that is null.
-RunPosition load_run(const std::filesystem::path& path, nn::Module& module, optim::Optimizer& optimizer,
-                     optim::GradScaler& scaler, const RunPosition& now, ExperimentResult* so_far = nullptr);
+RunPosition load_run(const std::filesystem::path& path, const RunParts& parts, const RunPosition& now,
+                     ExperimentResult* so_far = nullptr);
 
 /// The steps of the run in that file, from its header alone. Throws Error.
 TENON_API std::int64_t saved_steps(const std::filesystem::path& path);

@@ -42,8 +42,8 @@ MixedPrecision::MixedPrecision(const Precision& precision, Device device)
     : device_(device), autocast_(precision.autocast), scaler_({.enabled = precision.autocast == Dtype::kFloat16}) {
   if (!autocast_) return;
   const NoGradGuard no_grad;
-  const Tensor one = ones({1, 1}, TensorOptions(*autocast_).device(device));
   try {
+    const Tensor one = ones({1, 1}, TensorOptions(*autocast_).device(device));
     mm(one, one);
   } catch (const Error& error) {
     throw Error(fmt::format("{} has no products in {}: {}", device.str(), name_of(*autocast_), error.what()));

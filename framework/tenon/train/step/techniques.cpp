@@ -1,12 +1,16 @@
 // Which techniques an experiment uses, and which exclude each other.
 #include <tenon/train/step/techniques.h>
 
+#include <tenon/autograd/checkpoint.h>
+#include <tenon/core/options.h>
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -33,15 +37,21 @@ void check_optimizer_in_backward(const ExperimentConfig& config) {
 
 void check_checkpoint(const ExperimentConfig& config) {
   const Options& train = config.section("train");
-  const auto refuse = [&](const char* key, const char* why) { throw config.error(key, why); };
-  const bool has_blocks = train.integer("checkpoint_blocks") > 0, has_budget = train.real("checkpoint_budget") > 0;
-  if (has_blocks && !train.boolean("checkpoint"))
-    refuse("train.checkpoint_blocks", "train.checkpoint is off: set it to true for blocks to run again");
-  if (!has_budget) return;
+  const auto refuse = [&](const char* key, const std::string& why) { throw config.error(key, why); };
+  // What says how many blocks run again: one of them, and only where any do.
+  std::vector<const char*> given;
+  if (train.integer("checkpoint_blocks") > 0) given.push_back("train.checkpoint_blocks");
+  if (train.real("checkpoint_budget") > 0) given.push_back("train.checkpoint_budget");
+  if (train.size("checkpoint_memory") > 0) given.push_back("train.checkpoint_memory");
+  if (given.empty()) return;
   if (!train.boolean("checkpoint"))
-    refuse("train.checkpoint_budget", "train.checkpoint is off: set it to true for blocks to run again");
-  if (has_blocks)
-    refuse("train.checkpoint_budget", "train.checkpoint_blocks says already how many blocks run again: leave one out");
+    refuse(given.back(), "train.checkpoint is off: set it to true for blocks to run again");
+  if (given.size() > 1)
+    refuse(given.back(), given.front() + std::string(" says already how many blocks run again: leave one out"));
+  if (train.size("checkpoint_memory") > 0 && train.integer("batch_size") == 0)
+    refuse("train.checkpoint_memory",
+           "train.batch_size = \"auto\" takes the memory that fewer checkpointed blocks would need: say the batch, or "
+           "train.checkpoint_blocks");
 }
 
 /// "products,attention" of train.checkpoint_keep.
@@ -60,11 +70,17 @@ KeptKinds kept_kinds(const ExperimentConfig& config) {
       kinds.attention = true;
     } else if (word == "convolutions") {
       kinds.convolutions = true;
+    } else if (std::ranges::find(keepable_operators(), word) != keepable_operators().end()) {
+      kinds.operators.push_back(word);
     } else {
-      refuse(fmt::format("'{}' is not one of products, attention, convolutions, separated by commas, or none", word));
+      const std::string near = nearest_name(word, keepable_operators());
+      refuse(
+          fmt::format("'{}' is none of products, attention, convolutions, nor an operator whose results can be kept, "
+                      "such as gelu, layer_norm, softmax{}",
+                      word, near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
     }
   }
-  if (train.boolean("inplace_activations") && (kinds.products || kinds.convolutions))
+  if (train.boolean("inplace_activations") && (kinds.products || kinds.convolutions || !kinds.operators.empty()))
     refuse("with train.inplace_activations an activation overwrites the result that would be kept");
   return kinds;
 }
@@ -97,16 +113,12 @@ void check_lora(const ExperimentConfig& config) {
   if (train.text("quantize") != "none")
     throw config.error("train.lora_rank",
                        "train.quantize makes integers of layers that compute by themselves: merge the matrices first");
-  if (train.real("checkpoint_budget") > 0)
-    throw config.error("train.lora_rank",
-                       "train.checkpoint_budget chooses blocks by a closed form, and none is known with low-rank "
-                       "matrices: train.checkpoint_blocks says how many");
 }
 
 }  // namespace
 
 CheckpointPolicy policy_of(const KeptKinds& kinds) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = kinds.operators;
   if (kinds.products) names.insert(names.end(), {"mm", "bmm", "addmm", "baddbmm"});
   if (kinds.attention) names.emplace_back("scaled_dot_product_attention");
   if (kinds.convolutions) names.emplace_back("convolution");
@@ -123,6 +135,11 @@ KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds) {
   return kept;
 }
 
+std::string leaves_too_much(double budget, std::int64_t blocks, double least) {
+  return fmt::format("{:.2f} of the activations is less than what is left where all {} blocks run again, {:.2f}",
+                     budget, blocks, least);
+}
+
 Techniques techniques_of(const ExperimentConfig& config) {
   const Options& train = config.section("train");
   const std::string& offload = train.text("offload");
@@ -135,12 +152,18 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .checkpoint_budget = train.real("checkpoint_budget"),
                         .offload_activations = offload == "activations" || offload == "both",
                         .offload_optimizer = offload == "optimizer" || offload == "both",
-                        .lora = train.integer("lora_rank") > 0};
+                        .lora = train.integer("lora_rank") > 0,
+                        .master_weights = train.boolean("master_weights")};
   check_checkpoint(config);
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   if (techniques.offload_activations || techniques.offload_optimizer) check_offload(config, techniques);
   check_optimizer_states(config);
   if (techniques.lora) check_lora(config);
+  if (techniques.master_weights && size_of(precision_named(train.text("precision")).parameters) != 2)
+    throw config.error(
+        "train.master_weights",
+        fmt::format("with train.precision = \"{}\" parameters are their own masters: it is for \"bfloat16\"",
+                    train.text("precision")));
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

@@ -6,6 +6,8 @@
 #include <tenon/train/theory.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace tenon::train {
 
@@ -14,6 +16,7 @@ struct KeptKinds {
   bool products = false;   ///< of matrices
   bool attention = false;  ///< what it gives, and each query's sum of weights
   bool convolutions = false;
+  std::vector<std::string> operators;  ///< others, of keepable_operators()
 };
 
 /// What [train] says; see sections.cpp for what each does.
@@ -28,6 +31,7 @@ struct Techniques {
   bool offload_activations = false;
   bool offload_optimizer = false;
   bool lora = false;  ///< lora_rank above 0
+  bool master_weights = false;
 };
 
 /// What of a checkpointed block's results is kept; empty: nothing.
@@ -35,6 +39,12 @@ CheckpointPolicy policy_of(const KeptKinds& kinds);
 
 /// How much that is, of a block of such a model; 0 where no closed form is known.
 KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds);
+
+/// A figure of a run's result: how many blocks ran again.
+inline constexpr const char* kCheckpointedBlocks = "checkpointed_blocks";
+
+/// Why a budget of that share cannot be kept: where all blocks run again, `least` of the peak is left.
+std::string leaves_too_much(double budget, std::int64_t blocks, double least);
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
 Techniques techniques_of(const ExperimentConfig& config);

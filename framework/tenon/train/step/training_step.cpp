@@ -4,6 +4,7 @@
 #include <tenon/autograd/save_on_cpu.h>
 #include <tenon/nn/clip_grad.h>
 #include <tenon/nn/functional/linear_cross_entropy.h>
+#include <tenon/nn/lora.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/support/values.h>
 
@@ -21,9 +22,13 @@ Tensor loss_of(const Model& model, const Tensor& logits, const Tensor& target) {
 
 TrainingStep::TrainingStep(StepParts parts) : parts_(std::move(parts)) {
   if (!parts_.techniques.optimizer_in_backward) return;
-  in_backward_.emplace(parts_.optimizer, [this](const Tensor& parameter) {
+  in_backward_.emplace(nn::trainable_parameters(*parts_.model.module), [this](const Tensor& parameter) {
     updating_ = true;
-    parts_.optimizer.step_parameter(parameter);
+    if (parts_.masters != nullptr) {
+      parts_.masters->step_parameter(parts_.optimizer, parameter);
+    } else {
+      parts_.optimizer.step_parameter(parameter);
+    }
   });
 }
 
@@ -74,8 +79,12 @@ void TrainingStep::update() {
     nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
   }
   updating_ = true;
-  parts_.precision.step(parts_.optimizer);
-  parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
+  if (parts_.masters != nullptr) {
+    parts_.masters->step(parts_.optimizer);
+  } else {
+    parts_.precision.step(parts_.optimizer);
+  }
+  parts_.model.module->zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
 }
 
 }  // namespace tenon::train

@@ -3,6 +3,7 @@
 
 #include <tenon/core/options.h>
 #include <tenon/optim/in_backward.h>
+#include <tenon/optim/master_weights.h>
 #include <tenon/optim/optimizer.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
@@ -28,6 +29,7 @@ struct StepParts {
   Batches& data;
   optim::Optimizer& optimizer;
   MixedPrecision& precision;
+  const optim::MasterWeights* masters = nullptr;  ///< which the optimiser has in place of parameters; null: none
   std::int64_t batch_size = 1;
   bool computes = true;                       ///< the device
   std::function<void(RunPhase)> phase_ended;  ///< told of each forward and backward pass
