@@ -1,6 +1,8 @@
 // Products of bfloat16 by both ways of the option `bfloat16`, held against float64: layouts, slices, addends, and
 // convolutions with their backwards.
 #include <tenon/autograd/engine.h>
+#include <tenon/device/device_state.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/ops/nn/convolution.h>
 #include <tenon/ops/ops.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -8,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +57,71 @@ TEST_P(CpuBfloat16, MultipliesMatricesHoweverTheyLie) {
     expect_near(a.mm(b_wide), product, what + ", rows apart");
     expect_near(addmm(bias, a, b), product + bias.to(kFloat64), what + " + bias");
     expect_near(addmm(bias, a, b, 1, 2), product * 2 + bias.to(kFloat64), what + " twice + bias");
+  }
+}
+
+/// The most workspace at once while `work` runs.
+template <class Work>
+std::int64_t workspace_of(const Work& work) {
+  AllocatorStack& allocator = device_state(kCPU).allocator();
+  const auto workspace = [&] {
+    return allocator.stats().requested_by_purpose[static_cast<std::size_t>(Purpose::kWorkspace)];
+  };
+  allocator.reset_peak_stats();
+  const std::int64_t before = workspace().current;
+  work();
+  return workspace().peak - before;
+}
+
+// Cut along rows, columns, terms and products: each is larger than what becomes float32 at a time.
+TEST_P(CpuBfloat16, MultipliesLargeMatricesInPanels) {
+  manual_seed(6);
+  for (const auto& [rows, terms, columns] :
+       {std::tuple(5001, 256, 90), std::tuple(90, 256, 5001), std::tuple(70, 9001, 130), std::tuple(1100, 1000, 900)}) {
+    const std::string what = std::to_string(rows) + " x " + std::to_string(terms) + " x " + std::to_string(columns);
+    const Tensor a = drawn({rows, terms}), b = drawn({terms, columns}), added = drawn({rows, columns});
+    const Tensor product = a.to(kFloat64).mm(b.to(kFloat64)), sum = product + added.to(kFloat64);
+    Tensor y;
+    const std::int64_t workspace = workspace_of([&] { y = a.mm(b); });
+    if (std::string(GetParam()) == "float32") {
+      EXPECT_LT(workspace, 7 << 20) << what;
+    }
+    expect_near(y, product, what);
+    expect_near(a.t().contiguous().t().mm(b.t().contiguous().t()), product, what + ", transposed");
+    expect_near(addmm(added, a, b), sum, what + " + addend");
+    expect_near(addmm(added, a, b, 0.5, 2), product * 2 + added.to(kFloat64) * 0.5, what + " twice + half");
+    Tensor turned = added.t().contiguous().t();
+    expect_near(turned.addmm_(a, b), sum, what + " into columns");
+    expect_near(added.addmm_(a, b), sum, what + " in place");
+  }
+  const Tensor a = drawn({30, 200, 150}), b = drawn({30, 150, 170}), added = drawn({30, 200, 170});
+  const Tensor product = a.to(kFloat64).bmm(b.to(kFloat64));
+  expect_near(a.bmm(b), product, "products");
+  expect_near(baddbmm(added, a, b), product + added.to(kFloat64), "products + addend");
+}
+
+TEST_P(CpuBfloat16, AttendsToAFewExamplesAtATime) {
+  const auto attend = [](Dtype dtype, double dropout, bool masked) {
+    manual_seed(7);
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) all.push_back(randn({37, 3, 70, 16}).to(kBFloat16).to(dtype).set_requires_grad(true));
+    const Tensor bias = randn({37, 1, 70, 70}).to(kBFloat16).to(dtype);
+    const Tensor slope = randn({37, 3, 70, 16}).to(kBFloat16).to(dtype);
+    manual_seed(8);
+    const std::optional<Tensor> mask = masked ? std::optional(bias) : std::nullopt;
+    const Tensor y = scaled_dot_product_attention(all[0], all[1], all[2], mask, dropout, /*is_causal=*/!masked);
+    y.backward(slope);
+    return std::vector<Tensor>{y.detach(), all[0].grad(), all[1].grad(), all[2].grad()};
+  };
+  for (const double dropout : {0.0, 0.3}) {
+    for (const bool masked : {false, true}) {
+      std::vector<Tensor> found;
+      const std::int64_t workspace = workspace_of([&] { found = attend(kBFloat16, dropout, masked); });
+      EXPECT_LT(workspace, 8 * 37 * 3 * 70 * 16 * 4 / 2) << "half of all operands in float32";
+      const std::vector<Tensor> expected = attend(kFloat32, dropout, masked);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        expect_near(found[i], expected[i].to(kFloat64), std::to_string(i) + (masked ? ", masked" : ""));
+    }
   }
 }
 

@@ -94,7 +94,7 @@ void expect_theory(const Rows& rows) {
     EXPECT_NEAR(ratio(row.activations, row.expected_activations), 1, 0.03) << name;
     EXPECT_NEAR(ratio(row.gradients, row.expected_gradients), 1, 0.03) << name;
     EXPECT_NEAR(ratio(row.state, row.expected_state), 1, 0.03) << name;
-    // Processors without products in 16 bits convert operands, and convolutions and products may pack them.
+    // Processors without products in 16 bits convert panels of operands, and convolutions and products may pack them.
     EXPECT_GT(ratio(row.total, row.expected_total), 0.95) << name;
     EXPECT_LT(ratio(row.total, row.expected_total + row.kernel_workspace), 1.05) << name;
   }
@@ -200,7 +200,7 @@ TEST_F(MemoryTechniques, SmallerOnTheCpuTheRowsTakeWhatTheoryExpectsAndLoseNothi
   const std::vector<double>& plain = all.at("none of them").losses;
   for (const auto& [name, row] : all) {
     ASSERT_EQ(row.losses.size(), plain.size()) << name;
-    const double noise = name.starts_with("mixed") ? 0.02 : 1e-4;
+    const double noise = name.starts_with("mixed") || name.starts_with("bfloat16") ? 0.02 : 1e-4;
     for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(row.losses[i], plain[i], noise) << name;
   }
   for (const char* name : {"offload", "checkpointing keeping attention", "checkpointing keeping products",

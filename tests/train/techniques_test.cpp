@@ -216,7 +216,11 @@ TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
   expect_resumes({"train.checkpoint=true", "train.checkpoint_blocks=2", "model.dropout=0.1"});
   expect_resumes({"train.checkpoint=true", "train.checkpoint_budget=0.8"});
   expect_resumes({"train.checkpoint=true", "train.checkpoint_keep=\"attention\"", "model.dropout=0.1"});
+  expect_resumes({"train.checkpoint=true", "train.checkpoint_keep=\"gelu,layer_norm,softmax\"", "model.dropout=0.1"});
   expect_resumes({"train.chunked_loss=4", "train.optimizer_in_backward=true", "train.checkpoint=true"});
+  expect_resumes({"train.precision=\"bfloat16\"", "train.master_weights=true"});
+  expect_resumes({"train.precision=\"bfloat16\"", "train.master_weights=true", "train.optimizer_in_backward=true"});
+  expect_resumes({"train.precision=\"bfloat16\"", "train.master_weights=true", "train.optimizer_states=\"8bit\""});
 }
 
 TEST_F(Techniques, OffloadedActivationsChangeNoLossAndLeaveTheDevice) {
