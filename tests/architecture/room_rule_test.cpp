@@ -19,7 +19,8 @@ using Group = std::set<std::string>;
 
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
-    {"cli", {{"verbs"}, {"run"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
+    {"cli",
+     {{"verbs"}, {"run"}, {"launch"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
     {"train", {{"models"}, {".", "config", "estimate", "input", "resume", "serve", "step"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},

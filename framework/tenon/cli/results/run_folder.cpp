@@ -244,6 +244,9 @@ RunOptions resumed_options(const RunOptions& options) {
   if (!options.record.empty()) resumed.record = options.record;
   resumed.resume = options.resume;
   resumed.jobs = options.jobs;
+  resumed.has_jobs = options.has_jobs;
+  resumed.launcher = options.launcher;
+  resumed.launcher_args = options.launcher_args;
   if (options.has_deadline) resumed.call_seconds = options.call_seconds;
   resumed.quiet = options.quiet;
   resumed.format = options.format;

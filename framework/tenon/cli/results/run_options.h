@@ -23,6 +23,11 @@ struct RunOptions {
   bool quiet = false;
   std::string resume;                  ///< the folder to go on in
   unsigned jobs = 1;                   ///< cells at a time
+  bool has_jobs = false;               ///< it was asked for
+  std::string launcher;                ///< the engine that runs the cells elsewhere; empty: processes of ours
+  std::string launcher_args;           ///< words for it
+  std::string work_in;                 ///< of a worker, set by the launcher: the folder of its list of cells
+  int work_on = -1;                    ///< and which one of them; -1: one after the other
   double call_seconds = kCallSeconds;  ///< that one call of the allocator may take
   bool has_deadline = false;           ///< it was asked for
   std::string folder;            ///< to be in for the words to mean what they do, where that is not the user's own

@@ -38,7 +38,7 @@ CellOutcome outcome_of_signal(const fs::path& folder, const Ending& ending) {
 
 }  // namespace
 
-CellOutcome outcome_of(const fs::path& folder, const Ending& ending) {
+CellOutcome outcome_of(const fs::path& folder, const Ending& ending, const std::string& messages) {
   if (ending.signal != 0) return outcome_of_signal(folder, ending);
   CellOutcome outcome;
   outcome.exit_code = ending.exit_code;
@@ -55,7 +55,8 @@ CellOutcome outcome_of(const fs::path& folder, const Ending& ending) {
     outcome.summary.error =
         ending.exit_code == 0
             ? "its process ended with code 0 before it was done: its result is not in " + folder.string()
-            : fmt::format("exit code {}; its messages are above", ending.exit_code);
+            : fmt::format("exit code {}; its messages are {}", ending.exit_code,
+                          messages.empty() ? "above" : "in " + messages);
   }
   return outcome;
 }

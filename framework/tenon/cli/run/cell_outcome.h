@@ -18,7 +18,7 @@ struct CellOutcome {
 };
 
 /// Of a process that ended so, with its folder.
-CellOutcome outcome_of(const std::filesystem::path& folder, const Ending& ending);
+CellOutcome outcome_of(const std::filesystem::path& folder, const Ending& ending, const std::string& messages = {});
 
 /// Of a cell that was finished when the sweep was resumed; see complete_finished().
 CellOutcome kept_outcome(const std::filesystem::path& folder, bool has_report);

@@ -9,6 +9,7 @@
 #include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/cell_budget.h>
 #include <tenon/cli/run/cell_outcome.h>
+#include <tenon/cli/run/launched_sweep.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/status_line.h>
 #include <tenon/core/files/atomic_file.h>
@@ -60,7 +61,7 @@ class Sweep {
   ExitCode run() {
     if (!opened_.kept.empty() && !options_.quiet) say(kept_message(path(), opened_.kept));
     if (opened_.goes_on) look_at_what_is_there();
-    run_cells();
+    options_.launcher.empty() ? run_cells() : run_cells_elsewhere();
     report();
     if (is_interrupted()) return interrupted_exit_code();
     int code = lost_ == 0 ? 0 : static_cast<int>(ExitCode::kFailed);
@@ -70,7 +71,10 @@ class Sweep {
 
  private:
   const fs::path& path() const { return opened_.folder->path(); }
-  std::string go_on_command() const { return resume_command(path(), options_.jobs); }
+  std::string go_on_command() const {
+    const std::string command = resume_command(path(), options_.jobs);
+    return options_.launcher.empty() ? command : command + " --launcher " + options_.launcher;
+  }
   OutputFolder& folder() { return *opened_.folder; }
   fs::path folder_of(std::size_t index) const {
     return path() / kCellsFolder / cell_folder_name(index, cells_[index].values);
@@ -182,7 +186,7 @@ class Sweep {
     for (std::string& word : overrides_of(options_, cells_[index])) words.push_back(std::move(word));
     if (!options_.record.empty()) words.push_back(record_override(options_));
     words.insert(words.end(), {"--no-sweep", goes_on ? "--resume" : "--out", folder.string(), "--label",
-                               cell_label(index, cells_.size()), "--parent", std::to_string(::getpid())});
+                               cell_label(index, cells_.size())});
     words.insert(words.end(), {"--deadline", fmt::format("{}", options_.call_seconds), "--cells-at-a-time",
                                std::to_string(at_a_time_)});
     if (options_.quiet) words.push_back("--quiet");
@@ -193,14 +197,35 @@ class Sweep {
   RunningCell start(std::size_t index) {
     if (!options_.quiet) announce(index);
     if (folder().restore()) write_manifest(path(), opened_.manifest);
-    wait_for_cell(folder_of(index));
-    std::error_code ignored;
-    fs::remove(folder_of(index) / kResultFile, ignored);  // an older run's result must not stand in for a crash
-    std::vector<std::string> variables;
+    make_room(index);
+    std::vector<std::string> variables, words = arguments_of(index);
+    words.insert(words.end(), {"--parent", std::to_string(::getpid())});
     if (options_.jobs > 1) variables.emplace_back("TERM=dumb");  // no lines that rewrite each other
-    RunningCell cell{index, start_again(arguments_of(index), variables), nullptr};
+    RunningCell cell{index, start_again(words, variables), nullptr};
     cell.interrupts = std::make_unique<ForwardedInterrupts>(cell.process);
     return cell;
+  }
+
+  /// In the cell's folder: an older run's result must not stand in for a crash.
+  void make_room(std::size_t index) const {
+    wait_for_cell(folder_of(index));
+    std::error_code ignored;
+    fs::remove(folder_of(index) / kResultFile, ignored);
+  }
+
+  /// All cells at once, by workers that an engine starts.
+  void run_cells_elsewhere() {
+    LaunchedSweep sweep{.options = options_, .folder = path(), .cells = {}, .count = cells_.size()};
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (runs_[i].is_kept) continue;
+      make_room(i);
+      sweep.cells.push_back({{.index = i, .arguments = arguments_of(i)}, folder_of(i)});
+    }
+    run_launched(sweep, [&](std::size_t index, CellOutcome outcome) {
+      ++done_;
+      runs_[index] = std::move(outcome);
+    });
+    change_promise("the last cell has ended; writing the results");
   }
 
   /// A cell that could not be started.

@@ -1,4 +1,6 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
+#include <tenon/cli/launch/cell_worker.h>
+#include <tenon/cli/launch/launcher.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
@@ -74,6 +76,8 @@ ExitCode run(const RunOptions& given) {
   const bool is_sweep = !config.sweep_cells().empty();
   if (!asked.resume.empty() && !asked.out.empty())
     throw ConfigError("--resume names the folder already; leave out --out");
+  if (!options.launcher.empty() && !is_sweep)
+    throw ConfigError("--launcher runs the cells of a sweep elsewhere, and this is one run: leave it out");
   say_what_changes_nothing(asked, is_sweep);
   if (options.dry_run && is_sweep) {
     catch_interrupts(options.quiet ? "" : "ending with the cells that are estimated");
@@ -87,6 +91,9 @@ ExitCode run(const RunOptions& given) {
 
 /// A cell says itself which one it is of those whose messages stand together.
 ExitCode run_labelled(const RunOptions& options) {
+  if (!options.work_in.empty())
+    return work_on_cells(options.work_in,
+                         options.work_on < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(options.work_on)));
   if (!options.after_death.empty())
     return static_cast<ExitCode>(report_death(options.after_death.at(0), options.after_death.at(1)));
   if (!options.is_cell()) return run(options);
@@ -112,9 +119,18 @@ void add_run(Verb program, Outcome& outcome) {
                   "folder of the results; keeps those that are there; default: tenon-out/NAME-DATE-TIME")
       .type_name("DIR");
   verb.add_option("--resume", options->resume, "continue the interrupted run or sweep of this folder").type_name("DIR");
-  verb.add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
-      .type_name("N")
-      .range(1, 1024);
+  const Option jobs =
+      verb.add_option("--jobs,-j", options->jobs, "cells of a sweep at a time, within cores and memory; default: 1")
+          .type_name("N")
+          .range(1, 1024);
+  verb.add_option("--launcher", options->launcher,
+                  "run the cells elsewhere: as a job array of Slurm, or on the slots of mpirun; default: here")
+      .type_name("ENGINE")
+      .words(launcher_names())
+      .check([](const std::string& word) { return problem_of_launcher(word); });
+  verb.add_option("--launcher-args", options->launcher_args,
+                  "words for sbatch or mpirun: \"--partition=gpu --time=60\"")
+      .type_name("WORDS");
   const Option deadline =
       verb.add_option("--deadline", options->call_seconds,
                       "for one call of the allocator (60): one that takes longer hangs, and the run says where")
@@ -126,13 +142,16 @@ void add_run(Verb program, Outcome& outcome) {
   verb.add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
   add_format_option(verb, options->format);
   add_quiet_option(verb, options->quiet);
+  verb.add_option("--work-in", options->work_in).hidden();
+  verb.add_option("--work-on", options->work_on).hidden();
   verb.add_option("--label", options->label).hidden();
   verb.add_option("--parent", options->parent).hidden();
   verb.add_option("--cells-at-a-time", options->cells_at_a_time).hidden();
   verb.add_option("--after-death", options->after_death).expects(2).hidden();
   verb.footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
-  verb.callback([options, deadline, &outcome] {
+  verb.callback([options, deadline, jobs, &outcome] {
     options->has_deadline = deadline.is_given();
+    options->has_jobs = jobs.is_given();
     outcome.exit_code = run_labelled(*options);
   });
 }
