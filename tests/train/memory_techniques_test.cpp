@@ -15,7 +15,9 @@ namespace {
 struct Row {
   std::int64_t activations = 0, gradients = 0, state = 0, total = 0, parameters = 0;
   double expected_activations = 0, expected_gradients = 0, expected_state = 0, expected_total = 0;
-  double kernel_workspace = 0;  ///< without casts of parameters
+  std::int64_t casts = 0;
+  double expected_casts = 0;  ///< of parameters
+  double kernel_workspace = 0;
   std::vector<double> losses;
 };
 
@@ -81,8 +83,9 @@ class MemoryTechniques : public Experiment {
             .expected_gradients = figure("expected_gradient_bytes"),
             .expected_state = figure("expected_optimizer_bytes"),
             .expected_total = figure("expected_total_bytes"),
-            .kernel_workspace =
-                std::max(0.0, static_cast<double>(peak(Purpose::kWorkspace)) - figure("expected_cast_bytes")),
+            .casts = peak(Purpose::kCast),
+            .expected_casts = figure("expected_cast_bytes"),
+            .kernel_workspace = static_cast<double>(peak(Purpose::kWorkspace)),
             .losses = result.losses};
   }
 };
@@ -94,6 +97,7 @@ void expect_theory(const Rows& rows) {
     EXPECT_NEAR(ratio(row.activations, row.expected_activations), 1, 0.03) << name;
     EXPECT_NEAR(ratio(row.gradients, row.expected_gradients), 1, 0.03) << name;
     EXPECT_NEAR(ratio(row.state, row.expected_state), 1, 0.03) << name;
+    EXPECT_NEAR(static_cast<double>(row.casts), row.expected_casts, 0.03 * row.expected_casts) << name;
     // Processors without products in 16 bits convert operands, and convolutions and products may pack them.
     EXPECT_GT(ratio(row.total, row.expected_total), 0.95) << name;
     EXPECT_LT(ratio(row.total, row.expected_total + row.kernel_workspace), 1.05) << name;

@@ -183,7 +183,7 @@ TEST_F(Serving, FitsMoreRequestsIntoPagesThanIntoWholeContexts) {
 TEST_F(Serving, MeasuresTheMemoryOfTheCachesApartFromAllOther) {
   const ExperimentResult result = serve({"serve.cache=\"paged\""});
   const auto measured =
-      static_cast<double>(result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kOther)].peak);
+      static_cast<double>(result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kKvCache)].peak);
   EXPECT_EQ(measured, figure(result, "kv_peak_bytes"));
 }
 

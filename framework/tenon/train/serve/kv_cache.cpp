@@ -15,8 +15,7 @@ namespace {
 
 /// What is allocated while it lives belongs to a cache.
 struct CacheMemory {
-  PurposeGuard purpose{Purpose::kOther};
-  LabelGuard label{"kv_cache"};
+  PurposeGuard purpose{Purpose::kKvCache};
 };
 
 Tensor rows(const Tensor& like, std::int64_t count) {

@@ -42,7 +42,7 @@ struct KeysValues {
   Tensor keys, values;
 };
 
-/// Of one request. Its memory has the purpose "other" and the label "kv_cache".
+/// Of one request. Its memory has the purpose "kv_cache".
 class KvCache {
  public:
   KvCache() = default;
