@@ -5,6 +5,7 @@
 #include <tenon/core/seconds_since.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/lora.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
@@ -97,6 +98,7 @@ void Training::prepare() {
                                           .data = data_.shape,
                                           .inplace_activations = options_.boolean("inplace_activations"),
                                           .mixed_precision = precision.autocast.has_value(),
+                                          .lora_rank = options_.integer("lora_rank"),
                                           .checkpoint = checkpoint_});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, nn::trainable_parameters(*model_.module));
@@ -210,15 +212,14 @@ void Training::keep_state() {
 }
 
 TheoryRequest Training::theory_request() const {
-  const auto current = [&](Purpose purpose) {
-    return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
-  };
+  const MemoryStats now = device_.allocator().stats();
   return {.form = model_.activations,
           .gradients = model_.gradients,
           .casts = model_.casts,
-          .parameters = result_.parameters,
+          .parameters = static_cast<std::int64_t>(trained_elements(*model_.module)),
+          .parameter_bytes = static_cast<std::int64_t>(nn::quantization::bytes_of(*model_.module)),
           .state = state_bytes(options_, nn::trainable_parameters(*model_.module)),
-          .data_bytes = current(Purpose::kData),
+          .data_bytes = now.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current,
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = batch_size_,
           .micro_batches = techniques_.micro_batches,
@@ -257,7 +258,7 @@ void Training::note_theory() {
   const TheoryRequest request = theory_request();
   if (techniques_.lora) result_.figures.emplace_back("trained_parameters", trained_elements(*model_.module));
   result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);
-  if (model_.activations.blocks == 0 || techniques_.lora) return;  // no closed form is known beside the matrices
+  if (model_.activations.blocks == 0 || (techniques_.lora && !has_low_rank_form(options_))) return;
   note(request, precision_named(options_.text("precision")).autocast.has_value(), result_.figures);
 }
 
@@ -275,7 +276,7 @@ void Training::compare_with_integers() {
                                           .batch_size = batch_size_,
                                           .test_batch_size = options_.integer("test_batch_size")});
   result_.figures.insert(result_.figures.end(), figures.begin(), figures.end());
-  progress_.note(sentence_on(scheme, figures));
+  progress_.note(sentence_on(scheme, figures) + without_kernels(device_, scheme));
 }
 
 bool Training::run_epoch(int epoch) {

@@ -97,13 +97,19 @@ void check_lora(const ExperimentConfig& config) {
   if (train.text("quantize") != "none")
     throw config.error("train.lora_rank",
                        "train.quantize makes integers of layers that compute by themselves: merge the matrices first");
-  if (train.real("checkpoint_budget") > 0)
+  if (train.real("checkpoint_budget") > 0 && !has_low_rank_form(train))
     throw config.error("train.lora_rank",
                        "train.checkpoint_budget chooses blocks by a closed form, and none is known with low-rank "
-                       "matrices: train.checkpoint_blocks says how many");
+                       "matrices beside some layers or in mixed precision: train.checkpoint_blocks says how many");
 }
 
 }  // namespace
+
+bool has_low_rank_form(const Options& train) {
+  const std::string& offload = train.text("offload");
+  return train.text("lora_layers").empty() && !train.text("precision").ends_with("-mixed") &&
+         offload != "activations" && offload != "both";
+}
 
 CheckpointPolicy policy_of(const KeptKinds& kinds) {
   std::vector<std::string> names;
@@ -140,7 +146,11 @@ Techniques techniques_of(const ExperimentConfig& config) {
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   if (techniques.offload_activations || techniques.offload_optimizer) check_offload(config, techniques);
   check_optimizer_states(config);
-  if (techniques.lora) check_lora(config);
+  if (techniques.lora)
+    check_lora(config);
+  else if (train.text("lora_weights") != "float")
+    throw config.error("train.lora_weights",
+                       "weights of integers do not learn: train.lora_rank puts matrices beside them that do");
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

@@ -36,6 +36,10 @@ CheckpointPolicy policy_of(const KeptKinds& kinds);
 /// How much that is, of a block of such a model; 0 where no closed form is known.
 KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds);
 
+/// Whether the closed form of a model with low-rank matrices is known: in one precision, beside all linear layers, with
+/// activations on the device.
+bool has_low_rank_form(const Options& train);
+
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
 Techniques techniques_of(const ExperimentConfig& config);
 
