@@ -84,17 +84,20 @@ class UsageLedger {
   void reset_accumulated();
 
  private:
+  /// A purpose is counted as a whole, and behind that by kind of elements: one address leads to both.
   enum Gauge : std::size_t {
     kRequested,
     kAllocated,
     kBlocks,
     kFirstPurpose,
-    kFirstElement = kFirstPurpose + kPurposeCount,  ///< by purpose, then by kind
-    kGauges = kFirstElement + std::size_t{kPurposeCount} * kElementKindCount
+    kOfPurpose = 1 + kElementKindCount,
+    kGauges = kFirstPurpose + kPurposeCount * kOfPurpose
   };
-  static constexpr std::size_t gauge_of(Purpose purpose) { return kFirstPurpose + static_cast<std::size_t>(purpose); }
+  static constexpr std::size_t gauge_of(Purpose purpose) {
+    return kFirstPurpose + static_cast<std::size_t>(purpose) * kOfPurpose;
+  }
   static constexpr std::size_t gauge_of(Purpose purpose, ElementKind kind) {
-    return kFirstElement + static_cast<std::size_t>(purpose) * kElementKindCount + static_cast<std::size_t>(kind);
+    return gauge_of(purpose) + 1 + static_cast<std::size_t>(kind);
   }
 
   struct alignas(128) Shard {
@@ -123,13 +126,13 @@ class UsageLedger {
       counts[gauge_of(purpose, kind)].decrease(requested);
     }
     std::int64_t came(std::size_t gauge) const noexcept {
-      const bool is_purpose = gauge >= kFirstPurpose && gauge < kFirstElement;
-      if (gauge != kRequested && !is_purpose) return counts[gauge].came();
-      const std::size_t first = is_purpose ? gauge_of(static_cast<Purpose>(gauge - kFirstPurpose), ElementKind{})
-                                           : std::size_t{kFirstElement};
-      const std::size_t end = is_purpose ? first + kElementKindCount : std::size_t{kGauges};
       std::int64_t sum = 0;
-      for (std::size_t element = first; element < end; ++element) sum += counts[element].came();
+      if (gauge == kRequested) {
+        for (std::size_t of = kFirstPurpose; of < kGauges; of += kOfPurpose) sum += came(of);
+        return sum;
+      }
+      if (gauge < kFirstPurpose || (gauge - kFirstPurpose) % kOfPurpose != 0) return counts[gauge].came();
+      for (std::size_t kind = 1; kind < kOfPurpose; ++kind) sum += counts[gauge + kind].came();
       return sum;
     }
   };
