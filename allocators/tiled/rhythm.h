@@ -208,7 +208,9 @@ class Rhythms {
         return &data_;
       case Purpose::kActivation:
       case Purpose::kWorkspace:
+      case Purpose::kCast:
         return &steps_;
+      case Purpose::kKvCache:
       case Purpose::kOther:
         break;
     }

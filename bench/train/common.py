@@ -50,10 +50,10 @@ def settings(file):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, layers, dropout, relu, causal=True):
+    def __init__(self, width, heads, layers, dropout, relu, causal=True, gelu="tanh", eps=1e-5):
         super().__init__()
-        self.heads, self.dropout, self.relu, self.causal = heads, dropout, relu, causal
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.heads, self.dropout, self.relu, self.causal, self.gelu = heads, dropout, relu, causal, gelu
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         for layer in (self.qkv, self.out, self.widen, self.narrow):
@@ -71,7 +71,7 @@ class Block(nn.Module):
                                            dropout_p=self.dropout if self.training else 0.0)
         x = x + self.drop(self.out(y.transpose(1, 2).reshape(n, t, c)))
         h = self.widen(self.norm2(x))
-        h = F.relu(h) if self.relu else F.gelu(h, approximate="tanh")
+        h = F.relu(h) if self.relu else F.gelu(h, approximate=self.gelu)
         return x + self.drop(self.narrow(h))
 
 
@@ -157,8 +157,9 @@ class Vit(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(1, 1, width))
         self.positions = nn.Parameter(torch.empty((side // patch) ** 2 + 1, width))
         nn.init.normal_(self.positions, 0, 0.02)
-        self.blocks = nn.Sequential(*(Block(width, heads, layers, 0.0, False, causal=False) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+        self.blocks = nn.Sequential(*(Block(width, heads, layers, 0.0, False, causal=False, gelu="none", eps=1e-6)
+                                      for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width, 1e-6), nn.Linear(width, 10)
 
     def forward(self, x):
         patches = self.embedding(x).flatten(2).transpose(1, 2)

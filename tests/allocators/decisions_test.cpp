@@ -28,6 +28,9 @@
 namespace tenon {
 namespace {
 
+/// That a drawn course has.
+constexpr int kPurposes = 7;
+
 /// Everything that a policy shows of its memory goes into one number.
 class Picture final : public SegmentVisitor {
  public:
@@ -180,7 +183,7 @@ void play_drawn(Course& course, std::uint64_t seed, bool is_limited, int steps =
       course.get({.bytes = drawn_size(random),
                   .alignment = random() % 8 == 0 ? std::size_t{512} : kDefaultAlignment,
                   .stream = {random() % 8 == 0 ? stream.id : 0},
-                  .purpose = static_cast<Purpose>(random() % kPurposeCount)});
+                  .purpose = static_cast<Purpose>(random() % kPurposes)});
     } else if (choice < 26) {
       course.put(some());
     } else if (choice == 26) {

@@ -134,12 +134,14 @@ TEST_F(MemoryApi, MemGetInfoIsTheDevicesOwnView) {
 
 TEST_F(MemoryApi, UsageByPurposeAndLabel) {
   const LabelGuard label("memory_api_test.block");
-  const Block block =
-      allocator().allocate({.bytes = 100, .purpose = Purpose::kOptimizerState, .label = current_label()});
+  const Block block = allocator().allocate(
+      {.bytes = 100, .purpose = Purpose::kOptimizerState, .label = current_label(), .elements = ElementKind::kInt8});
   const auto usage = memory_by_purpose(fake());
   ASSERT_EQ(usage.size(), static_cast<std::size_t>(kPurposeCount));
   EXPECT_EQ(usage[4].purpose, Purpose::kOptimizerState);
   EXPECT_EQ(usage[4].requested_bytes.current, 100);
+  EXPECT_EQ(usage[4].by_element[static_cast<std::size_t>(ElementKind::kInt8)].current, 100);
+  EXPECT_EQ(usage[4].by_element[static_cast<std::size_t>(ElementKind::kFloat32)].current, 0);
   ASSERT_EQ(memory_by_label(fake()).size(), 1u);
   EXPECT_EQ(memory_by_label(fake())[0].label, "memory_api_test.block");
   allocator().deallocate(block);

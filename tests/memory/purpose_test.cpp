@@ -1,9 +1,12 @@
 // Purposes and labels of a thread.
 #include <tenon/core/error.h>
+#include <tenon/memory/element_kind.h>
 #include <tenon/memory/purpose.h>
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
 #include <thread>
 
 namespace tenon {
@@ -32,6 +35,18 @@ TEST(Purpose, BelongsToOneThread) {
 TEST(Purpose, EveryOneHasAName) {
   for (int i = 0; i < kPurposeCount; ++i) EXPECT_NE(name_of(static_cast<Purpose>(i)), "unknown");
   EXPECT_EQ(name_of(Purpose::kOptimizerState), "optimizer_state");
+}
+
+TEST(ElementKind, OfADtypeIsNamedAsUsersNameIt) {
+  std::set<std::string_view> names;
+  for (int i = 0; i < kElementKindCount; ++i) names.insert(name_of(static_cast<ElementKind>(i)));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kElementKindCount)) << "each has its own";
+  for (const Dtype dtype :
+       {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt8, Dtype::kBool})
+    EXPECT_EQ(name_of(element_kind_of(dtype)), name_of(dtype));
+  EXPECT_EQ(element_kind_of(Dtype::kUInt8), ElementKind::kInt8);
+  for (const Dtype dtype : {Dtype::kInt16, Dtype::kInt32, Dtype::kInt64})
+    EXPECT_EQ(name_of(element_kind_of(dtype)), "integer");
 }
 
 TEST(Label, EqualNamesAreOneLabelAndGuardsNest) {

@@ -31,7 +31,8 @@ TEST(AllocatorStack, CountsRequestedAllocatedAndReservedBytes) {
   AddressOnlySource source;
   const auto stack = make_stack(source);
   const Block first = stack->allocate({.bytes = 1000});
-  const Block second = stack->allocate({.bytes = 3000, .purpose = Purpose::kGradient});
+  const Block second =
+      stack->allocate({.bytes = 3000, .purpose = Purpose::kGradient, .elements = ElementKind::kBFloat16});
   stack->deallocate(first);
   const MemoryStats stats = stack->stats();
   EXPECT_EQ(stats.requested_bytes.current, 3000);
@@ -48,7 +49,14 @@ TEST(AllocatorStack, CountsRequestedAllocatedAndReservedBytes) {
   EXPECT_EQ(stats.segments.current, 2);
   EXPECT_EQ(stats.requested_by_purpose[static_cast<int>(Purpose::kGradient)].current, 3000);
   EXPECT_EQ(stats.requested_by_purpose[static_cast<int>(Purpose::kOther)].peak, 1000);
+  const auto& gradients = stats.requested_by_element[static_cast<int>(Purpose::kGradient)];
+  EXPECT_EQ(gradients[static_cast<int>(ElementKind::kBFloat16)].current, 3000);
+  EXPECT_EQ(gradients[static_cast<int>(ElementKind::kFloat32)].peak, 0);
   stack->deallocate(second);
+  EXPECT_EQ(stack->stats()
+                .requested_by_element[static_cast<int>(Purpose::kGradient)][static_cast<int>(ElementKind::kBFloat16)]
+                .freed,
+            3000);
 }
 
 TEST(AllocatorStack, TrimGivesCachedMemoryBackAndSaysHowMuch) {

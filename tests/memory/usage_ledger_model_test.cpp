@@ -48,6 +48,7 @@ class Hand {
 struct Piece {
   std::size_t requested, block;
   Purpose purpose;
+  ElementKind elements;
 };
 
 /// What the ledger says it counts, one number at a time.
@@ -58,12 +59,14 @@ class PlainCounters {
     allocated_.increase(as_signed(piece.block));
     blocks_.increase(1);
     of(piece.purpose).increase(as_signed(piece.requested));
+    of(piece.purpose, piece.elements).increase(as_signed(piece.requested));
   }
   void remove(const Piece& piece) {
     requested_.decrease(as_signed(piece.requested));
     allocated_.decrease(as_signed(piece.block));
     blocks_.decrease(1);
     of(piece.purpose).decrease(as_signed(piece.requested));
+    of(piece.purpose, piece.elements).decrease(as_signed(piece.requested));
   }
   void reset_peak() {
     every([](Stat& stat) { stat.peak = stat.current; });
@@ -80,6 +83,9 @@ class PlainCounters {
     for (int i = 0; i < kPurposeCount; ++i) {
       const auto at = static_cast<std::size_t>(i);
       expect_same(said.requested_by_purpose[at], by_purpose_[at], name_of(static_cast<Purpose>(i)));
+      for (std::size_t kind = 0; kind < kElementKindCount; ++kind)
+        expect_same(said.requested_by_element[at][kind], by_element_[at][kind],
+                    name_of(static_cast<ElementKind>(kind)));
     }
     EXPECT_EQ(ledger.allocated_bytes(), allocated_.current);
     EXPECT_EQ(ledger.live_blocks(), blocks_.current);
@@ -96,21 +102,28 @@ class PlainCounters {
     EXPECT_EQ(said.freed, is.freed) << what;
   }
   Stat& of(Purpose purpose) { return by_purpose_[static_cast<std::size_t>(purpose)]; }
+  Stat& of(Purpose purpose, ElementKind kind) {
+    return by_element_[static_cast<std::size_t>(purpose)][static_cast<std::size_t>(kind)];
+  }
   template <class Change>
   void every(const Change& change) {
     for (Stat* const stat : {&requested_, &allocated_, &blocks_}) change(*stat);
     for (Stat& stat : by_purpose_) change(stat);
+    for (auto& kinds : by_element_)
+      for (Stat& stat : kinds) change(stat);
   }
 
   Stat requested_, allocated_, blocks_;
   std::array<Stat, kPurposeCount> by_purpose_;
+  std::array<std::array<Stat, kElementKindCount>, kPurposeCount> by_element_;
 };
 
 Piece drawn_piece(std::mt19937_64& random) {
   // Empty requests, small ones and now and then one that dwarfs what is live.
   const std::size_t most = random() % 50 == 0 ? std::size_t{1} << 40 : random() % 10 == 0 ? 1'000'000 : 2'000;
   const std::size_t requested = random() % most;
-  return {requested, requested + random() % 512, static_cast<Purpose>(random() % kPurposeCount)};
+  return {requested, requested + random() % 512, static_cast<Purpose>(random() % kPurposeCount),
+          static_cast<ElementKind>(random() % kElementKindCount)};
 }
 
 /// A history that `seed` draws. The ledger may be asked from whichever thread calls.
@@ -149,12 +162,12 @@ class History {
     if (drawn(8) == 0) expect_right();
   }
   void add(const Piece& piece) {
-    ledger_.add(piece.requested, piece.block, piece.purpose);
+    ledger_.add(piece.requested, piece.block, piece.purpose, piece.elements);
     model_.add(piece);
     live_.push_back(piece);
   }
   void remove_last() {
-    ledger_.remove(live_.back().requested, live_.back().block, live_.back().purpose);
+    ledger_.remove(live_.back().requested, live_.back().block, live_.back().purpose, live_.back().elements);
     model_.remove(live_.back());
     live_.pop_back();
   }

@@ -70,6 +70,70 @@ TEST(Lora, IsSavedAndLoaded) {
   EXPECT_TRUE(other->forward(x).equal(net->forward(x)));
 }
 
+nn::Sequential integer_network(int bits) {
+  nn::Sequential net = network();
+  net->eval();
+  nn::quantization::quantize_weights(*net, bits);
+  net->train();
+  return net;
+}
+
+TEST(Lora, LearnsBesideWeightsOfIntegers) {
+  for (const int bits : {8, 4}) {
+    SCOPED_TRACE(bits);
+    nn::Sequential net = integer_network(bits), plain = integer_network(bits);
+    EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(2)), 2);
+    const Tensor x = randn({5, 6});
+    EXPECT_TRUE(net->forward(x).equal(plain->forward(x)));
+    for (const Tensor& parameter : nn::trainable_parameters(*net)) EXPECT_EQ(parameter.scalar_type(), kFloat32);
+    EXPECT_EQ(nn::trainable_parameters(*net).size(), 4U);
+    const double before = plain->forward(ones({3, 6})).sub(1).square().mean().item<double>();
+    learn(net);
+    EXPECT_LT(net->forward(ones({3, 6})).sub(1).square().mean().item<double>(), before / 2);
+    for (const auto& item : plain->named_parameters())
+      EXPECT_TRUE(net->named_parameters()[item.key()].equal(item.value())) << item.key();
+    // The first layer's matrices learn through the second one's integers: the gradient is that of its floats.
+    net->zero_grad();
+    net->forward(x).sum().backward();
+    const Tensor through = net->named_parameters()["0.lora.b"].grad();
+    EXPECT_GT(through.abs().sum().item<double>(), 0);
+    const auto copy = std::dynamic_pointer_cast<nn::SequentialImpl>(net->clone());
+    EXPECT_TRUE(copy->forward(x).equal(net->forward(x))) << "a clone has its own";
+    std::stringstream file;
+    save(net, file);
+    nn::Sequential other = integer_network(bits);
+    nn::add_lora(*other, nn::LoraOptions(2));
+    load(other, file);
+    EXPECT_TRUE(other->forward(x).equal(net->forward(x)));
+  }
+}
+
+TEST(Lora, MergedIntoIntegersIsRoundedAgain) {
+  const NoGradGuard no_grad;
+  nn::Sequential net = integer_network(8);
+  nn::add_lora(*net, nn::LoraOptions(2));
+  {
+    const AutoGradMode learning(true);
+    learn(net);
+  }
+  const Tensor x = randn({5, 6}), y = net->forward(x);
+  EXPECT_EQ(nn::merge_lora(*net), 2);
+  EXPECT_EQ(net->named_parameters()["0.weight"].scalar_type(), kInt8);
+  EXPECT_TRUE(net->forward(x).allclose(y, 0.05, 0.02));
+}
+
+TEST(Lora, IsNotForLayersOnIntegersOfActivationsNorQuantizedAfterwards) {
+  nn::Sequential net = network();
+  net->eval();
+  nn::quantization::quantize_dynamic(*net);
+  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(2)); }, ThrowsMessage<Error>(HasSubstr("give no gradients")));
+  nn::Sequential other = network();
+  nn::add_lora(*other, nn::LoraOptions(2));
+  other->eval();
+  EXPECT_THAT([&] { nn::quantization::quantize_weights(*other, 8); },
+              ThrowsMessage<Error>(HasSubstr("quantize the model before that")));
+}
+
 TEST(Lora, IsForTheLayersThatAreChosen) {
   nn::Sequential net = network();
   EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(2).choice([](const std::string& path) { return path == "2"; })), 1);

@@ -3,6 +3,7 @@
 #include "../support/scratch_folder.h"
 
 #include <tenon/device/device_state.h>
+#include <tenon/dispatch/dispatch.h>
 #include <tenon/nn/nn.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/quantized/products.h>
@@ -194,6 +195,46 @@ TEST(Quantization, AConvolutionOfFewChannelsGivesWhatIntegersGive) {
   const Tensor want = quantized::conv2d({integers, scale, zero_point}, {parameters["weight"], buffers["weight_scale"]},
                                         parameters["bias"], {.stride = {2, 2}, .padding = {1, 1}}, true);
   EXPECT_LT(difference(model->forward(x), want), 1e-6);
+}
+
+// Rows of 7 and of 5: a byte of each is half empty.
+TEST(Quantization, WeightsOfFourBitsMayHaveOddRows) {
+  NoGradGuard no_grad;
+  manual_seed(11);
+  nn::Sequential model(nn::Linear(7, 5), nn::ReLU(), nn::Linear(5, 4));
+  model->eval();
+  const Tensor x = tenon::randn({6, 7}), want = model->forward(x);
+  q::quantize_weights(*model, 4);
+  EXPECT_EQ(q::quantized_layers(*model), 2);
+  EXPECT_EQ(model->named_parameters()["0.weight"].sizes(), (std::vector<std::int64_t>{5, 4}));
+  EXPECT_EQ(model->named_parameters()["2.weight"].sizes(), (std::vector<std::int64_t>{4, 3}));
+  const Tensor y = model->forward(x);
+  EXPECT_LT(difference(y, want), 0.5 * want.abs().max().item<double>()) << "16 values a weight, few of which add up";
+  const Kernel kernel = find_kernel(kCPU, intern_operator("weight_only_linear"));
+  register_kernel(kCPU, "weight_only_linear", nullptr);
+  EXPECT_TRUE(model->forward(x).allclose(y, 1e-5, 1e-6)) << "out of other operators";
+  register_kernel(kCPU, "weight_only_linear", kernel);
+  const Tensor rows = tenon::randn({5, 7});
+  const quantized::PackedWeight packed = quantized::pack_weight(rows, 4);
+  EXPECT_LE(difference(quantized::unpack_weight(packed), rows), 0.51 * packed.scales.max().item<double>());
+}
+
+TEST(Quantization, GradientsPassThroughWeightsOfIntegers) {
+  for (const int bits : {8, 4}) {
+    const Tensor weight = tenon::randn({5, 8}), bias = tenon::randn({5}).requires_grad_();
+    const quantized::PackedWeight packed = quantized::pack_weight(weight, bits);
+    const Tensor x = tenon::randn({2, 3, 8}).requires_grad_(), same = x.detach().clone().requires_grad_(),
+                 same_bias = bias.detach().clone().requires_grad_(), slope = tenon::randn({2, 3, 5});
+    quantized::weight_only_linear(x, packed, bias).backward(slope);
+    tenon::linear(same, quantized::unpack_weight(packed), same_bias).backward(slope);
+    EXPECT_TRUE(x.grad().allclose(same.grad(), 1e-5, 1e-6)) << bits;
+    EXPECT_TRUE(bias.grad().allclose(same_bias.grad(), 1e-5, 1e-6)) << bits;
+    const Tensor half = x.detach().to(kBFloat16).requires_grad_();
+    const Tensor y = quantized::weight_only_linear(half, packed);
+    EXPECT_EQ(y.scalar_type(), kBFloat16);
+    y.sum().backward();
+    EXPECT_EQ(half.grad().scalar_type(), kBFloat16);
+  }
 }
 
 TEST(Quantization, WhatIsOutOfOrderIsRefused) {

@@ -1,6 +1,7 @@
 // Autocast: the lists of operators beside PyTorch's, gradients through casts, casts that are kept, and where it ends.
 #include <tenon/autograd/autocast.h>
 #include <tenon/autograd/checkpoint.h>
+#include <tenon/device/memory_api.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/tensor/generator.h>
 
@@ -112,8 +113,36 @@ std::int64_t casts_in(const std::function<void()>& call) {
   const MemoryStats before = device_state(kCPU).allocator().stats();
   call();
   const MemoryStats after = device_state(kCPU).allocator().stats();
-  const auto workspace = static_cast<std::size_t>(Purpose::kWorkspace);
-  return after.requested_by_purpose[workspace].current - before.requested_by_purpose[workspace].current;
+  const auto cast = static_cast<std::size_t>(Purpose::kCast);
+  return after.requested_by_purpose[cast].current - before.requested_by_purpose[cast].current;
+}
+
+TEST(Autocast, SaysWhichMemoryItsCastsAreByPurposeElementsAndLabel) {
+  const Tensor weight = parameter({4, 4}), x = full({4, 4}, 0.5);
+  const auto labelled = [] {
+    for (const LabelUsage& usage : memory_by_label())
+      if (usage.label == "autocast") return usage.requested_bytes;
+    return Stat();
+  };
+  const auto bytes = [](Purpose purpose, ElementKind kind) {
+    return memory_by_purpose()[static_cast<std::size_t>(purpose)].by_element[static_cast<std::size_t>(kind)].current;
+  };
+  const Stat before = labelled();
+  const std::int64_t casts = bytes(Purpose::kCast, ElementKind::kBFloat16),
+                     activations = bytes(Purpose::kActivation, ElementKind::kBFloat16);
+  {
+    const AutocastGuard guard(kCPU);
+    const Tensor y = mm(x, weight);
+    EXPECT_EQ(bytes(Purpose::kCast, ElementKind::kBFloat16) - casts, 32) << "of the parameter";
+    EXPECT_EQ(bytes(Purpose::kActivation, ElementKind::kBFloat16) - activations, 64) << "of x, and the product";
+    EXPECT_EQ(labelled().current - before.current, 64) << "both casts";
+    {
+      const LabelGuard own("a product of mine");
+      mm(full({4, 4}, 0.25), weight);
+    }
+    EXPECT_EQ(labelled().allocated - before.allocated, 64) << "what the program names keeps its name";
+  }
+  EXPECT_EQ(bytes(Purpose::kCast, ElementKind::kBFloat16), casts);
 }
 
 TEST(Autocast, KeepsTheCastOfAParameterUntilTheOutermostGuardEnds) {
@@ -121,7 +150,7 @@ TEST(Autocast, KeepsTheCastOfAParameterUntilTheOutermostGuardEnds) {
   std::int64_t kept = 0;
   {
     const AutocastGuard outer(kCPU);
-    EXPECT_EQ(casts_in([&] { mm(x, weight); }), 32) << "a cast of 16 elements of 2 bytes, counted as workspace";
+    EXPECT_EQ(casts_in([&] { mm(x, weight); }), 32) << "a cast of 16 elements of 2 bytes, with a purpose of its own";
     EXPECT_EQ(casts_in([&] { mm(weight, weight); }), 0);
     {
       const AutocastGuard inner(kCPU);

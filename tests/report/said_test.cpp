@@ -52,6 +52,9 @@ void said(const std::string& what, const std::string& text) {
   table.expect(what, test::outcome_of(text));
 }
 
+/// That a drawn history has.
+constexpr int kPurposes = 7;
+
 /// Blocks of two streams with marks, stacks, times and purposes.
 Trace history(std::uint64_t seed, bool is_rich) {
   std::mt19937_64 random(seed);
@@ -62,7 +65,7 @@ Trace history(std::uint64_t seed, bool is_rich) {
     if (is_rich) builder.at(1000 + 37 * step);
     if (step % 40 == 0) builder.mark("step " + std::to_string(step / 40));
     if (random() % 8 < 5 || live.empty()) {
-      if (is_rich) builder.meant_for(static_cast<Purpose>(random() % kPurposeCount));
+      if (is_rich) builder.meant_for(static_cast<Purpose>(random() % kPurposes));
       live.push_back(
           builder.allocate((std::uint64_t{1} << (random() % 25)) + random() % 999, is_rich ? random() % 2 : 0));
       stacks.push_back(static_cast<StackId>(random() % 4));

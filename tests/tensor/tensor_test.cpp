@@ -268,6 +268,14 @@ TEST(Purpose, EveryAllocationIsAttributed) {
   EXPECT_EQ(x.grad().impl().storage().block().request.purpose, Purpose::kGradient);
 }
 
+TEST(Purpose, EveryAllocationSaysWhatItsElementsAre) {
+  const auto kind_of = [](const Tensor& t) { return t.impl().storage().block().request.elements; };
+  EXPECT_EQ(kind_of(ones({4})), ElementKind::kFloat32);
+  EXPECT_EQ(kind_of(ones({4}).to(kBFloat16)), ElementKind::kBFloat16);
+  EXPECT_EQ(kind_of(empty({4}, TensorOptions(kUInt8))), ElementKind::kInt8);
+  EXPECT_EQ(kind_of(ones({2, 3}).t().to(kInt64)), ElementKind::kInteger) << "of given strides";
+}
+
 TEST(Storage, ReturnsToTheAllocatorItCameFrom) {
   int freed = 0;
   std::vector<float> data{1, 2, 3, 4};

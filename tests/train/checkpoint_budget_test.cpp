@@ -70,7 +70,7 @@ class CheckpointBudget : public Experiment {
 
 TEST_F(CheckpointBudget, OfAShareChoosesTheFewestBlocksWithoutAClosedForm) {
   const std::vector<Words> models = {{"model.name=\"lstm-lm\""},
-                                     {"model.name=\"gpt\"", "train.lora_rank=2"},
+                                     {"model.name=\"gpt\"", "train.lora_rank=2", "train.lora_layers=\"qkv\""},
                                      {"model.name=\"gpt\"", "train.checkpoint_keep=\"gelu,layer_norm\""}};
   for (const Words& model : models) {
     SCOPED_TRACE(model.back());

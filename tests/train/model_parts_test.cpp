@@ -1,6 +1,7 @@
 // Parts of the language models, each made by itself: first weights, rotations, dropout, attention and its closed form.
 #include "../support/message_of.h"
 
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/model.h>
 #include <tenon/train/run_experiment.h>
@@ -53,6 +54,43 @@ TEST(ModelParts, PerceptronsOfLlamaAreAsWideAsAskedAndFourTimesTheirInputElse) {
   EXPECT_EQ(part(made("llama", {}), "block0.perceptron.gate.weight").sizes().vec(), (std::vector<std::int64_t>{32, 8}));
   EXPECT_EQ(part(made("llama", {{"intermediate", "24"}}), "block0.perceptron.gate.weight").sizes().vec(),
             (std::vector<std::int64_t>{24, 8}));
+}
+
+// As published: GELU exactly, and norms with an epsilon of 1e-6; gpt has its approximation, and 1e-5.
+TEST(ModelParts, PerceptronsOfVitComputeGeluExactlyAndItsNormsHaveTheirEpsilon) {
+  const NoGradGuard no_grad;
+  for (const auto& [name, approximate, epsilon] : {std::tuple{"vit", "none", 1e-6}, std::tuple{"gpt", "tanh", 1e-5}}) {
+    const bool is_vit = std::string(name) == "vit";
+    const train::Model model = made(name, {{"layers", "1"}}, is_vit ? 0 : kSymbols);
+    // Large values, for which the two differ, and small ones, where an epsilon shows.
+    part(model, "block0.widen.weight").mul_(300);
+    part(model, "block0.narrow.weight").mul_(30);
+    part(model, "block0.out.weight").zero_();
+    const auto norm = [&](const Tensor& x, const std::string& which) {
+      return layer_norm(x, {8}, part(model, which + ".weight"), part(model, which + ".bias"), epsilon);
+    };
+    const auto linear_of = [&](const Tensor& x, const std::string& which) {
+      return linear(x, part(model, which + ".weight"), part(model, which + ".bias"));
+    };
+    Tensor x, found;
+    if (is_vit) {
+      part(model, "embedding.weight").mul_(1e-3);
+      part(model, "positions").mul_(0.1);
+      const Tensor pictures = ones({1, 1, 28, 28});
+      const Tensor patches = conv2d(pictures, part(model, "embedding.weight"), part(model, "embedding.bias"), {4, 4});
+      x = cat({part(model, "class_token"), patches.flatten(2).transpose(1, 2)}, 1) + part(model, "positions");
+      found = model.forward(pictures);
+    } else {
+      x = part(model, "symbols.weight").index_select(0, tokens().view({-1})).unsqueeze(0) +
+          part(model, "positions").narrow(0, 0, kContext);
+      found = model.before_head(tokens()).hidden;
+    }
+    const Tensor y =
+        x + linear_of(gelu(linear_of(norm(x, "block0.norm2"), "block0.widen"), approximate), "block0.narrow");
+    const Tensor last = norm(y, "body.norm");
+    const Tensor expected = is_vit ? linear_of(last.select(1, 0), "head") : last;
+    EXPECT_TRUE(found.allclose(expected, 1e-5, 1e-6)) << name;
+  }
 }
 
 TEST(ModelParts, AnglesOfLlamaGrowWithThePositionAndShrinkFromPairToPair) {

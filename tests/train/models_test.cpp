@@ -47,7 +47,8 @@ class Models : public Experiment {
 };
 
 /// resnet8 stands for the larger ones, whose code it shares.
-const Words kAll = {"mlp", "lenet", "vit", "resnet8", "unet", "ddpm", "lstm-lm", "bert", "gpt", "llama", "moe"};
+const Words kAll = {"mlp",     "lenet", "vit", "resnet8", "unet", "ddpm", "latent-diffusion",
+                    "lstm-lm", "bert",  "gpt", "llama",   "moe"};
 
 /// Whether the model can be made when [model] has these settings alone.
 bool is_made(const std::string& model, const std::vector<std::string>& settings) {
@@ -154,7 +155,7 @@ TEST_F(Models, ParametersAreThoseOfTheirPapers) {
 }
 
 TEST_F(Models, ARunThatWasInterruptedEqualsOneThatWasNot) {
-  for (const char* model : {"gpt", "resnet8", "bert", "ddpm", "moe"}) {
+  for (const char* model : {"gpt", "resnet8", "bert", "ddpm", "latent-diffusion", "moe"}) {
     // Stopped in the middle of the second epoch, with dropout, a schedule and a part of the epoch's loss behind it.
     const Words course = {"train.epochs=3",     "train.max_steps=0",       "data.limit=32", "train.schedule=\"cosine\"",
                           "train.momentum=0.9", "train.clip_grad_norm=1.0"};
@@ -235,6 +236,20 @@ TEST_F(Models, DdpmLearnsTheNoise) {
   EXPECT_TRUE(std::isnan(result.test_accuracy)) << "noise has no right answer";
 }
 
+TEST_F(Models, LatentDiffusionLearnsTheNoiseAndReadsItsText) {
+  const Words course = {"model.layers=1", "model.multipliers=\"1,2\"", "model.dropout=0.0", "train.lr=0.003"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), course.begin(), course.end());
+    return run_small("latent-diffusion", more);
+  };
+  const ExperimentResult result = with({"train.max_steps=40"});
+  EXPECT_LT(result.losses.back(), 0.8 * result.losses.front());
+  EXPECT_TRUE(std::isnan(result.test_accuracy));
+  // Keys and values of the text, of each of the four blocks with attention; the lower level has none but in the middle.
+  const std::int64_t more = with({"model.text_width=65"}).parameters - result.parameters;
+  EXPECT_EQ(more, 2 * (8 + 8 + 8 + 16));
+}
+
 TEST_F(Models, UnetTellsPicturesFromTheirBackground) {
   const ExperimentResult result = run_small("unet", {"train.max_steps=30", "model.dropout=0.0", "model.layers=1"});
   EXPECT_LT(result.losses.back(), 0.9 * result.losses.front());
@@ -249,6 +264,8 @@ TEST_F(Models, WhatDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_THAT(mistake("unet", {"model.layers=3"}), AllOf(HasSubstr("halved 3 times"), HasSubstr("multiple of 8")));
   EXPECT_THAT(mistake("ddpm", {"model.multipliers=\"1,2,2,2\""}), HasSubstr("cannot be halved 3 times"));
   EXPECT_THAT(mistake("ddpm", {"model.multipliers=\"1,x\""}), HasSubstr("1,x\" is not a list of whole numbers"));
+  EXPECT_THAT(mistake("latent-diffusion", {"model.heads=3"}),
+              HasSubstr("model.heads = 3 do not divide the 8 channels"));
   EXPECT_THAT(mistake("moe", {"model.experts=2", "model.experts_per_token=3"}), HasSubstr("3 of model.experts = 2"));
   EXPECT_THAT(mistake("gpt", {"model.positions=8"}), HasSubstr("16 symbols at once, but only 8 positions"));
   EXPECT_THAT(mistake("lenet", {"model.classes=3"}), HasSubstr("3 is less than the 10 classes"));

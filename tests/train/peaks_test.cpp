@@ -44,6 +44,8 @@ TEST(Peaks, AreOfEveryFigureThatAPolicyReports) {
   std::vector<Stat*> all{&run.requested_bytes, &run.allocated_bytes,         &run.reserved_bytes,
                          &run.allocations,     &policy.oversize_allocations, &policy.oversize_segments};
   for (Stat& stat : run.requested_by_purpose) all.push_back(&stat);
+  for (auto& kinds : run.requested_by_element)
+    for (Stat& stat : kinds) all.push_back(&stat);
   for (PoolStats* pools :
        {&policy.allocation, &policy.segment, &policy.active, &policy.inactive_split, &policy.allocated_bytes,
         &policy.reserved_bytes, &policy.active_bytes, &policy.inactive_split_bytes, &policy.requested_bytes}) {

@@ -58,12 +58,25 @@ TEST_F(Presets, HaveTheirPublishedNumbersOfParameters) {
   // Of ddpm the paper says 35.7 and 114 million. Of bert this is with the head for masked symbols and without the
   // pooler, which has as many parameters as the head's matrix: 109,482,240 and 335,141,888 with the pooler alone.
   const std::vector<Published> published = {
-      {"gpt2", "small", 124'439'808},       {"gpt2", "medium", 354'823'168},      {"gpt2", "large", 774'030'080},
-      {"gpt2", "xl", 1'557'611'200},        {"llama", "1B", 1'235'814'400},       {"llama", "3B", 3'212'749'824},
-      {"llama", "8B", 8'030'261'248},       {"llama", "70B", 70'553'706'496},     {"moe", "8x7B", 46'702'792'704},
-      {"vit", "B/16", 86'567'656},          {"vit", "L/16", 304'326'632},         {"vit", "H/14", 632'045'800},
-      {"resnet18", "imagenet", 11'689'512}, {"resnet50", "imagenet", 25'557'032}, {"ddpm", "cifar10", 35'746'307},
-      {"ddpm", "celebahq256", 113'673'219}, {"bert", "base", 109'514'298},        {"bert", "large", 335'174'458},
+      {"gpt2", "small", 124'439'808},
+      {"gpt2", "medium", 354'823'168},
+      {"gpt2", "large", 774'030'080},
+      {"gpt2", "xl", 1'557'611'200},
+      {"llama", "1B", 1'235'814'400},
+      {"llama", "3B", 3'212'749'824},
+      {"llama", "8B", 8'030'261'248},
+      {"llama", "70B", 70'553'706'496},
+      {"moe", "8x7B", 46'702'792'704},
+      {"vit", "B/16", 86'567'656},
+      {"vit", "L/16", 304'326'632},
+      {"vit", "H/14", 632'045'800},
+      {"resnet18", "imagenet", 11'689'512},
+      {"resnet50", "imagenet", 25'557'032},
+      {"ddpm", "cifar10", 35'746'307},
+      {"ddpm", "celebahq256", 113'673'219},
+      {"bert", "base", 109'514'298},
+      {"bert", "large", 335'174'458},
+      {"latent-diffusion", "sd1.5", 859'520'964},
   };
   for (const Published& model : published)
     EXPECT_EQ(parameters_of(model.model, model.preset), model.parameters) << model.model << " " << model.preset;

@@ -2,6 +2,8 @@
 #include "../support/message_of.h"
 #include "experiment_fixture.h"
 
+#include <tenon/dispatch/dispatch.h>
+
 #include <gmock/gmock.h>
 
 #include <map>
@@ -41,6 +43,28 @@ TEST_F(QuantizedInference, WeightsAloneMayBeIntegers) {
     auto figures = figures_of({"model.name=mlp", "train.epochs=2", "train.quantize=" + scheme});
     EXPECT_NEAR(figures["quantized_test_accuracy"], figures["float_test_accuracy"], 0.05);
     EXPECT_LT(figures["quantized_parameter_bytes"], share * figures["float_parameter_bytes"]);
+  }
+}
+
+// As on a GPU, whose backend has none.
+TEST_F(QuantizedInference, OnADeviceWithoutKernelsForIntegersComputesTheSameWithFloatsAndSaysSo) {
+  for (const auto& [scheme, op] : std::map<std::string, std::string>{
+           {"static", "quantized_conv"}, {"dynamic", "quantized_conv"}, {"weight_only_int4", "weight_only_linear"}}) {
+    SCOPED_TRACE(scheme);
+    const std::vector<std::string> words = {"model.name=mlp", "train.epochs=1", "train.quantize=" + scheme};
+    sink.notes.clear();
+    auto with = figures_of(words);
+    EXPECT_THAT(sink.notes, ::testing::Not(::testing::Contains(::testing::HasSubstr("no kernels"))));
+    const OperatorId id = intern_operator(op);
+    const Kernel kernel = find_kernel(kCPU, id);
+    ASSERT_NE(kernel, nullptr);
+    register_kernel(kCPU, op, nullptr);
+    sink.notes.clear();
+    auto without = figures_of(words);
+    register_kernel(kCPU, op, kernel);
+    EXPECT_THAT(sink.notes, ::testing::Contains(::testing::HasSubstr("cpu:0 has no kernels for products of integers")));
+    EXPECT_NEAR(without["quantized_test_loss"], with["quantized_test_loss"], 1e-3 * with["quantized_test_loss"]);
+    EXPECT_EQ(without["quantized_parameter_bytes"], with["quantized_parameter_bytes"]);
   }
 }
 

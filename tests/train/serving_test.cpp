@@ -43,6 +43,36 @@ TEST(KvCaches, HoldWhatWasAddedToEachLayerInItsOrder) {
   }
 }
 
+TEST(KvCaches, AttendToTheSameWhereverItIsKept) {
+  NoGradGuard no_grad;
+  const auto contiguous = train::make_cache(CacheKind::kContiguous, kShape),
+             paged = train::make_cache(CacheKind::kPaged, kShape);
+  for (const std::int64_t count : {7, 1, 1, 1}) {  // the prompt, then symbol after symbol
+    const Tensor queries = randn({count, 6, 4});
+    const train::KeysValues more = drawn(count);
+    const Tensor expected = contiguous->attend(1, queries, more), found = paged->attend(1, queries, more);
+    EXPECT_EQ(found.sizes(), (std::vector<std::int64_t>{count, 6, 4}));
+    EXPECT_TRUE(found.allclose(expected, 1e-5, 1e-6));
+  }
+}
+
+TEST(KvCaches, InPagesAreReadWhereTheyAre) {
+  NoGradGuard no_grad;
+  const auto cache = train::make_cache(CacheKind::kPaged, kShape);
+  cache->append(0, drawn(17));
+  const Tensor query = randn({1, 3, 4});
+  const train::KeysValues more = drawn(1);
+  const auto asked = [] {
+    std::int64_t bytes = 0;
+    for (const PurposeUsage& usage : memory_by_purpose())
+      if (usage.purpose != Purpose::kWorkspace) bytes += usage.requested_bytes.allocated;
+    return bytes;
+  };
+  const std::int64_t before = asked();
+  cache->attend(0, query, more);
+  EXPECT_EQ(asked() - before, 3 * 4 * 4) << "the result alone: a copy of 18 positions would take 1,728 bytes";
+}
+
 TEST(KvCaches, ForgetWhatCameAfterALength) {
   for (const CacheKind kind : kKinds) {
     const auto cache = train::make_cache(kind, kShape);
@@ -183,7 +213,7 @@ TEST_F(Serving, FitsMoreRequestsIntoPagesThanIntoWholeContexts) {
 TEST_F(Serving, MeasuresTheMemoryOfTheCachesApartFromAllOther) {
   const ExperimentResult result = serve({"serve.cache=\"paged\""});
   const auto measured =
-      static_cast<double>(result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kOther)].peak);
+      static_cast<double>(result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kKvCache)].peak);
   EXPECT_EQ(measured, figure(result, "kv_peak_bytes"));
 }
 

@@ -329,6 +329,34 @@ TEST_F(Techniques, LoraTrainsAndRemembersWhatTheorySays) {
   EXPECT_THAT(mistake({"train.lora_rank=4", "train.quantize=\"dynamic\""}), HasSubstr("merge the matrices first"));
 }
 
+TEST_F(Techniques, LoraOnWeightsOfIntegersTrainsAndTakesTheirBytes) {
+  const ExperimentResult floats = gpt({"train.lora_rank=4"});
+  constexpr std::int64_t kWeights = 3 * (3 + 1 + 4 + 4) * 32 * 32, kRows = 3 * (96 + 32 + 128 + 32);  // of 3 blocks
+  const std::string ranks = "train.lora_rank=4";
+  const ExperimentResult bytes = gpt({ranks, "train.lora_weights=\"int8\""}),
+                         halves = gpt({ranks, "train.lora_weights=\"int4\""});
+  // A scale for each row of 8 bits; of 4 bits one for 64 weights, or for a row of 32.
+  constexpr std::int64_t kScalesOfHalves = 3 * (96 + 32 + 128 + 2 * 32);
+  const auto parameters = [](const ExperimentResult& result) {
+    return result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kParameter)].current;
+  };
+  EXPECT_EQ(parameters(floats) - parameters(bytes), 4 * kWeights - (kWeights + 4 * kRows));
+  EXPECT_EQ(parameters(floats) - parameters(halves), 4 * kWeights - (kWeights / 2 + 4 * kScalesOfHalves));
+  EXPECT_EQ(bytes.memory
+                .requested_by_element[static_cast<std::size_t>(Purpose::kParameter)]
+                                     [static_cast<std::size_t>(ElementKind::kInt8)]
+                .current,
+            kWeights);
+  EXPECT_EQ(figure(bytes, "trained_parameters"), figure(floats, "trained_parameters"));
+  for (const ExperimentResult* result : {&bytes, &halves}) {
+    EXPECT_LT(result->losses.back(), result->losses.front());
+    EXPECT_NEAR(result->losses.front(), floats.losses.front(), 0.02 * floats.losses.front());
+  }
+  EXPECT_TRUE(same_bits(gpt({ranks, "train.lora_weights=\"int8\"", "train.checkpoint=true"}).losses, bytes.losses));
+  expect_resumes({ranks, "train.lora_weights=\"int4\""});
+  EXPECT_THAT(mistake({"train.lora_weights=\"int8\""}), HasSubstr("weights of integers do not learn"));
+}
+
 TEST_F(Techniques, AStepThatFailsAfterAnUpdateInBackwardIsNotTakenAgain) {
   const ExperimentResult plain = gpt({"train.optimizer_in_backward=true"});
   int recovered = 0, ended = 0;

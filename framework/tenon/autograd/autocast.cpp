@@ -70,6 +70,8 @@ bool is_eligible(const Tensor& tensor, DeviceType kind) {
 
 Tensor cached_cast(Dtype dtype, const Tensor& tensor, DeviceType kind) {
   if (!is_eligible(tensor, kind) || tensor.scalar_type() == dtype) return tensor;
+  std::optional<LabelGuard> label;  // a user's own says more
+  if (current_label() == 0) label.emplace("autocast");
   if (!is_kept(dtype, tensor, kind)) return tensor.to(dtype);
   Kept& entry = kept[&tensor.impl()];
   const bool is_stale = !entry.cast.defined() || entry.version != tensor._version() ||
@@ -77,9 +79,8 @@ Tensor cached_cast(Dtype dtype, const Tensor& tensor, DeviceType kind) {
   if (is_stale) {
     entry.parameter = tensor;
     entry.version = tensor._version();
-    // Neither a parameter nor an activation: what a step needs beside both, under a name of its own.
-    const PurposeGuard purpose(Purpose::kWorkspace);
-    const LabelGuard label("autocast");
+    // Neither a parameter nor an activation: what a step needs beside both.
+    const PurposeGuard purpose(Purpose::kCast);
     entry.cast = tensor.to(dtype);
   }
   return entry.cast;

@@ -26,7 +26,8 @@ Tensor pinned_like(const Tensor& tensor, DeviceState& device) {
   const TensorImpl& impl = tensor.impl();
   const auto bytes = static_cast<std::size_t>(tensor.numel()) * size_of(tensor.scalar_type());
   auto host = make_intrusive<TensorImpl>(
-      make_intrusive<StorageImpl>(device_state(Device(kCPU)), bytes, StorageImpl::PinnedFor{device}),
+      make_intrusive<StorageImpl>(device_state(Device(kCPU)), bytes, StorageImpl::PinnedFor{device},
+                                  element_kind_of(tensor.scalar_type())),
       tensor.scalar_type());
   host->set_strided(impl.sizes(),
                     impl.is_non_overlapping_and_dense() ? impl.strides() : contiguous_strides(impl.sizes()), 0);

@@ -66,7 +66,8 @@ SourceUsage mem_get_info(Device device) { return device_state(device).driver().m
 std::vector<PurposeUsage> memory_by_purpose(Device device) {
   const MemoryStats stats = allocator_of(device).stats();
   std::vector<PurposeUsage> usage;
-  for (int i = 0; i < kPurposeCount; ++i) usage.push_back({static_cast<Purpose>(i), stats.requested_by_purpose[i]});
+  for (std::size_t i = 0; i < kPurposeCount; ++i)
+    usage.push_back({static_cast<Purpose>(i), stats.requested_by_purpose[i], stats.requested_by_element[i]});
   return usage;
 }
 

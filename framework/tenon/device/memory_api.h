@@ -11,6 +11,7 @@
 #include <tenon/memory/pool.h>
 #include <tenon/memory/stack/oom.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -59,6 +60,7 @@ TENON_API SourceUsage mem_get_info(Device device = kCPU);
 struct PurposeUsage {
   Purpose purpose = Purpose::kOther;
   Stat requested_bytes;
+  std::array<Stat, kElementKindCount> by_element;  ///< the same by what they are made of, in the order of `ElementKind`
 };
 TENON_API std::vector<PurposeUsage> memory_by_purpose(Device device = kCPU);
 /// Live bytes by label (LabelGuard), as requested; labels that were never used here are left out.

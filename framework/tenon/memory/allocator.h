@@ -10,6 +10,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/memory/element_kind.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/snapshot.h>
 #include <tenon/memory/stream_ref.h>
@@ -33,6 +34,7 @@ struct Request {
   StreamRef stream;                           ///< the stream whose work uses the block first
   Purpose purpose = Purpose::kOther;
   std::uint16_t label = 0;
+  ElementKind elements = ElementKind::kUntyped;
   std::uint64_t pool = 0;  ///< private pool to take it from (MemPool), 0 = the default one
 };
 

@@ -65,6 +65,10 @@ std::string_view name_of(Purpose purpose) {
       return "workspace";
     case Purpose::kData:
       return "data";
+    case Purpose::kCast:
+      return "cast";
+    case Purpose::kKvCache:
+      return "kv_cache";
   }
   return "unknown";
 }

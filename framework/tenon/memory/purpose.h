@@ -9,10 +9,20 @@
 
 namespace tenon {
 
-enum class Purpose : std::uint8_t { kOther, kParameter, kGradient, kActivation, kOptimizerState, kWorkspace, kData };
-inline constexpr int kPurposeCount = 7;
+enum class Purpose : std::uint8_t {
+  kOther,
+  kParameter,
+  kGradient,
+  kActivation,
+  kOptimizerState,
+  kWorkspace,  ///< what a kernel works in
+  kData,
+  kCast,     ///< parameters in 16 bits that autocast keeps
+  kKvCache,  ///< keys and values of the symbols that a language model has seen
+};
+inline constexpr int kPurposeCount = 9;
 
-/// "other", "parameter", "gradient", "activation", "optimizer_state", "workspace", "data".
+/// "other", "parameter", "gradient", "activation", "optimizer_state", "workspace", "data", "cast", "kv_cache".
 TENON_API std::string_view name_of(Purpose purpose);
 
 /// Allocations of this thread get `purpose` while the guard lives; guards nest.

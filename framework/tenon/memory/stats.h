@@ -33,6 +33,8 @@ struct MemoryStats {
   std::int64_t device_shrinks = 0;
 
   std::array<Stat, kPurposeCount> requested_by_purpose;
+  /// The same by what the bytes are made of, [purpose][kind]: each has a peak of its own.
+  std::array<std::array<Stat, kElementKindCount>, kPurposeCount> requested_by_element;
   PolicyStats policy;  ///< what the policy reports itself
 
   /// Calls to the source that took or gave memory.

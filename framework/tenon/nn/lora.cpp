@@ -6,6 +6,7 @@
 #include <tenon/nn/init.h>
 #include <tenon/nn/modules/linear.h>
 #include <tenon/nn/parameter.h>
+#include <tenon/nn/quantization/layer.h>
 #include <tenon/nn/quantization/read_by_others.h>
 #include <tenon/ops/ops.h>
 
@@ -24,21 +25,32 @@ constexpr const char* kName = "lora";
 /// A linear layer with what is beside it.
 class WithLora final : public ForwardOverride {
  public:
-  explicit WithLora(std::shared_ptr<LoraImpl> lora) : lora_(std::move(lora)) {}
+  /// `own`: what the layer computed so far; null for its own formula.
+  WithLora(std::shared_ptr<LoraImpl> lora, std::shared_ptr<ForwardOverride> own)
+      : lora_(std::move(lora)), own_(std::move(own)) {}
   Tensor forward(Module& self, const Tensor& input) override {
     const LinearImpl& layer = *self.as<LinearImpl>();
-    return tenon::linear(input, layer.weight, layer.bias).add(lora_->forward(input));
+    const Tensor y = own_ ? own_->forward(self, input) : tenon::linear(input, layer.weight, layer.bias);
+    return y.add(lora_->forward(input));
   }
-  std::shared_ptr<ForwardOverride> for_clone(const Module&, Module& copy) const override {
+  std::shared_ptr<ForwardOverride> for_clone(const Module& self, Module& copy) const override {
+    auto own = own_ ? own_->for_clone(self, copy) : nullptr;
     auto lora = std::dynamic_pointer_cast<LoraImpl>(lora_->clone());
     copy.register_module(kName, lora);
-    return std::make_shared<WithLora>(std::move(lora));
+    return std::make_shared<WithLora>(std::move(lora), std::move(own));
   }
   LoraImpl& lora() const { return *lora_; }
+  const std::shared_ptr<ForwardOverride>& own() const { return own_; }
 
  private:
   std::shared_ptr<LoraImpl> lora_;
+  std::shared_ptr<ForwardOverride> own_;
 };
+
+bool has_integer_weights(const ForwardOverride& override) {
+  const auto* layer = dynamic_cast<const quantization::Layer*>(&override);
+  return layer != nullptr && layer->scheme == quantization::Scheme::kWeightOnly;
+}
 
 }  // namespace
 
@@ -67,21 +79,25 @@ std::int64_t add_lora(Module& model, const LoraOptions& options) {
     if (layer == nullptr) continue;
     if (dynamic_cast<WithLora*>(layer->forward_override()) != nullptr)
       throw Error(fmt::format("add_lora: '{}' has low-rank matrices already", item.key()));
-    if (layer->forward_override() != nullptr || left_out.contains(layer)) continue;
+    const ForwardOverride* own = layer->forward_override();
+    if ((own != nullptr && !has_integer_weights(*own)) || left_out.contains(layer)) continue;
     if (!options.choice() || options.choice()(item.key())) layers.push_back(layer);
   }
-  if (layers.empty()) throw Error("add_lora: no linear layer of the model is left that low-rank matrices could be for");
+  if (layers.empty())
+    throw Error(
+        "add_lora: no linear layer of the model is left that low-rank matrices could be for (those on integers of "
+        "activations give no gradients; quantize_weights() makes integers of weights alone)");
   for (const Tensor& parameter : model.parameters()) parameter.set_requires_grad(false);
   const PurposeGuard purpose(Purpose::kParameter);
   for (LinearImpl* layer : layers) {
     auto lora = std::make_shared<LoraImpl>(layer->options.in_features(), layer->options.out_features(), options.rank(),
                                            options.alpha() / static_cast<double>(options.rank()));
     const Tensor& weight = layer->weight;
-    if (lora->a.device() != weight.device() || lora->a.scalar_type() != weight.scalar_type())
-      lora->to(weight.device(), weight.scalar_type());
+    const Dtype dtype = weight.is_floating_point() ? weight.scalar_type() : kFloat32;
+    if (lora->a.device() != weight.device() || lora->a.scalar_type() != dtype) lora->to(weight.device(), dtype);
     lora->train(layer->is_training());
     layer->register_module(kName, lora);
-    layer->set_forward_override(std::make_shared<WithLora>(std::move(lora)));
+    layer->set_forward_override(std::make_shared<WithLora>(std::move(lora), layer->shared_forward_override()));
   }
   return static_cast<std::int64_t>(layers.size());
 }
@@ -92,9 +108,13 @@ std::int64_t merge_lora(Module& model) {
   for (const auto& module : model.modules()) {
     auto* beside = dynamic_cast<WithLora*>(module->forward_override());
     if (beside == nullptr) continue;
-    module->as<LinearImpl>()->weight.add_(beside->lora().delta());
+    const Tensor delta = beside->lora().delta();
+    if (beside->own())
+      quantization::add_to_weight(*module, delta);
+    else
+      module->as<LinearImpl>()->weight.add_(delta);
     module->unregister_module(kName);
-    module->set_forward_override(nullptr);
+    module->set_forward_override(beside->own());
     ++merged;
   }
   return merged;

@@ -2,6 +2,9 @@
 // what is to be added to them. Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
 //
 //   y = W x + bias + alpha / rank * B (A x)         W (out, in) frozen; A (rank, in), B (out, rank) learn
+//
+// W may be integers of 8 or 4 bits (quantization::quantize_weights() before add_lora()), as in Dettmers et al., "QLoRA:
+// Efficient Finetuning of Quantized LLMs", 2023: the matrices are float32 then, and gradients pass through W.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -44,12 +47,14 @@ class TENON_EXPORT LoraImpl : public Cloneable<LoraImpl> {
 TENON_LIBRARY_MODULE(Lora);
 
 /// Freezes every parameter of the model (requires_grad is false) and puts the matrices beside its linear layers that
-/// are chosen, on their devices; returns how many layers these are. Layers that compute something of their own
-/// (quantized ones) and those whose weights others read (the output projection of MultiheadAttention) are left out.
-/// Throws Error for a rank below 1, a model that has them already, and one of which no layer is left.
+/// are chosen, on their devices; returns how many layers these are. A layer may have weights of integers
+/// (quantize_weights()). Left out are layers that compute something else of their own, on integers of activations too,
+/// and those whose weights others read (the output projection of MultiheadAttention). Throws Error for a rank below 1,
+/// a model that has them already, and one of which no layer is left.
 TENON_API std::int64_t add_lora(Module& model, const LoraOptions& options);
 /// Adds each product to its layer's weight and takes the matrices out: the model is as it was made, with what was
-/// learned; its parameters stay frozen. Returns how many layers these are.
+/// learned; its parameters stay frozen. Weights of integers are rounded again, at new scales. Returns how many layers
+/// these are.
 TENON_API std::int64_t merge_lora(Module& model);
 /// Parameters that require a gradient: what an optimiser is given.
 TENON_API std::vector<Tensor> trainable_parameters(const Module& model);

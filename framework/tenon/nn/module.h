@@ -160,6 +160,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   void set_forward_override(std::shared_ptr<ForwardOverride> other) { forward_override_ = std::move(other); }
   /// What stands for this module's forward; null: its own.
   ForwardOverride* forward_override() const noexcept { return forward_override_.get(); }
+  /// The same, to be kept.
+  const std::shared_ptr<ForwardOverride>& shared_forward_override() const noexcept { return forward_override_; }
   /// Takes a child out. Throws Error where there is none of that name.
   TENON_API void unregister_module(const std::string& name);
 

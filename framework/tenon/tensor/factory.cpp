@@ -6,8 +6,8 @@
 namespace tenon {
 
 Tensor allocate_strided(DeviceState& state, const Dims& sizes, const Dims& strides, Dtype dtype) {
-  auto impl =
-      make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, strided_bytes(sizes, strides, dtype)), dtype);
+  auto impl = make_intrusive<TensorImpl>(
+      make_intrusive<StorageImpl>(state, strided_bytes(sizes, strides, dtype), element_kind_of(dtype)), dtype);
   impl->set_strided(sizes, strides, 0);
   impl->set_inference(making_inference_tensors);
   return Tensor(std::move(impl));

@@ -14,7 +14,8 @@ inline constinit thread_local bool making_inference_tensors __attribute__((visib
 
 /// Uninitialised and contiguous, on an open device. Throws Error where the size in bytes overflows.
 inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
-  auto impl = make_intrusive<TensorImpl>(make_intrusive<StorageImpl>(state, dense_bytes(sizes, dtype)), dtype);
+  auto impl = make_intrusive<TensorImpl>(
+      make_intrusive<StorageImpl>(state, dense_bytes(sizes, dtype), element_kind_of(dtype)), dtype);
   impl->set_contiguous(sizes);
   if (making_inference_tensors) [[unlikely]]
     impl->set_inference(true);

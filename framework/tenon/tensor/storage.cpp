@@ -18,8 +18,8 @@ StorageImpl::StorageImpl(DeviceState& state, void* data, std::size_t bytes, std:
   block_.bytes = bytes;
 }
 
-StorageImpl::StorageImpl(DeviceState& host, std::size_t bytes, PinnedFor pinned)
-    : state_(&host), device_(host.device()), bytes_(bytes), foreign_(std::make_unique<Foreign>()) {
+StorageImpl::StorageImpl(DeviceState& host, std::size_t bytes, PinnedFor pinned, ElementKind elements)
+    : state_(&host), device_(host.device()), elements_(elements), bytes_(bytes), foreign_(std::make_unique<Foreign>()) {
   foreign_->pinned_for = &pinned.device;
   if (bytes > 0) allocate();
   foreign_->context = block_.data;
@@ -37,11 +37,18 @@ StreamRef StorageImpl::home_stream() const {
   return pinned_for() ? kHost : current_stream(device_);
 }
 
+Request StorageImpl::request_of(std::size_t bytes) const {
+  return {.bytes = bytes,
+          .stream = home_stream(),
+          .purpose = current_purpose(),
+          .label = current_label(),
+          .elements = elements_};
+}
+
 void StorageImpl::allocate() {
   AllocatorStack& stack = source();
   allocator_ = &stack;
-  block_ = stack.allocate(
-      {.bytes = bytes_, .stream = home_stream(), .purpose = current_purpose(), .label = current_label()});
+  block_ = stack.allocate(request_of(bytes_));
 }
 
 void StorageImpl::release_memory() noexcept {
@@ -62,8 +69,7 @@ void StorageImpl::resize(std::size_t bytes) {
   AllocatorStack& stack = source();
   Block fresh;
   if (bytes > 0) {
-    fresh = stack.allocate(
-        {.bytes = bytes, .stream = home_stream(), .purpose = current_purpose(), .label = current_label()});
+    fresh = stack.allocate(request_of(bytes));
     const std::size_t kept = std::min(bytes, bytes_);
     if (kept > 0) {
       state_->driver().copy(fresh.data, block_.data, kept, CopyKind::kDeviceToDevice, current_stream(device_));

@@ -19,7 +19,8 @@ namespace tenon {
 class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
  public:
   /// Takes `bytes` from the allocator in service on the device, with this thread's purpose, label and stream.
-  StorageImpl(DeviceState& state, std::size_t bytes) : state_(&state), device_(state.device()), bytes_(bytes) {
+  StorageImpl(DeviceState& state, std::size_t bytes, ElementKind elements = ElementKind::kUntyped)
+      : state_(&state), device_(state.device()), elements_(elements), bytes_(bytes) {
     if (bytes > 0) allocate();
   }
   /// Foreign memory, which no allocator here gave; `deleter` (may be empty) runs when the storage ends.
@@ -30,7 +31,8 @@ class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
   struct PinnedFor {
     DeviceState& device;
   };
-  TENON_API StorageImpl(DeviceState& host, std::size_t bytes, PinnedFor pinned);
+  TENON_API StorageImpl(DeviceState& host, std::size_t bytes, PinnedFor pinned,
+                        ElementKind elements = ElementKind::kUntyped);
   ~StorageImpl() {
     if (bytes_ > 0 || foreign_) release_memory();
   }
@@ -66,12 +68,14 @@ class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
   };
   AllocatorStack& source() const;
   StreamRef home_stream() const;
+  Request request_of(std::size_t bytes) const;
   TENON_API void allocate();
   TENON_API void release_memory() noexcept;
 
   DeviceState* state_;
   Device device_;
   std::atomic<std::uint32_t> version_{0};
+  ElementKind elements_ = ElementKind::kUntyped;
   std::size_t bytes_;
   Block block_;
   AllocatorStack* allocator_ = nullptr;  ///< borrowed: DeviceState keeps every stack that ever was in service

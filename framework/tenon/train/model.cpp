@@ -38,6 +38,11 @@ const std::vector<KnownModel>& known_models() {
        Task::kDenoise,
        {"hidden", "layers", "multipliers", "attention_sides", "preset", "dropout"},
        ddpm_presets},
+      {"latent-diffusion",
+       make_latent_diffusion,
+       Task::kDenoise,
+       {"hidden", "layers", "multipliers", "heads", "text_width", "preset", "dropout"},
+       latent_diffusion_presets},
       {"lstm-lm", make_lstm_lm, Task::kLanguage, {"hidden", "layers", "tied", "dropout"}},
       {"bert",
        make_bert,
@@ -151,6 +156,7 @@ Model make_model(const ModelRequest& request) {
                         .data = request.data,
                         .inplace_activations = request.inplace_activations,
                         .mixed_precision = request.mixed_precision,
+                        .lora_rank = request.lora_rank,
                         .checkpoint = request.checkpoint};
   return known.make(resolved);
 }

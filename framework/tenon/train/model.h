@@ -35,6 +35,7 @@ struct ModelRequest {
   DataShape data;
   bool inplace_activations = false;
   bool mixed_precision = false;  ///< it will run under autocast: for its closed forms
+  std::int64_t lora_rank = 0;    ///< > 0: only matrices beside its linear layers will learn: likewise
   CheckpointedBlocks checkpoint{};
 };
 
@@ -117,6 +118,7 @@ Model make_resnet18(const ModelRequest& request);
 Model make_resnet50(const ModelRequest& request);
 Model make_unet(const ModelRequest& request);
 Model make_ddpm(const ModelRequest& request);
+Model make_latent_diffusion(const ModelRequest& request);
 Model make_vit(const ModelRequest& request);
 Model make_lstm_lm(const ModelRequest& request);
 Model make_bert(const ModelRequest& request);

@@ -5,6 +5,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/lora.h>
 #include <tenon/nn/parameter.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/tensor/generator.h>
 
 #include <string>
@@ -13,14 +14,20 @@ namespace tenon::train {
 
 namespace {
 
-/// The model; with train.lora_rank low-rank matrices are beside its linear layers. The output layer is left out: a loss
-/// in chunks reads its weight.
+/// The model; with train.lora_rank low-rank matrices are beside its linear layers, whose weights may be integers. The
+/// output layer is left out: a loss in chunks reads its weight.
 Model make_whole_model(const ExperimentConfig& config, const ModelRequest& request) {
   Model model = make_model(request);
   const Options& train = config.section("train");
   if (train.integer("lora_rank") == 0) return model;
   const std::string& part = train.text("lora_layers");
   try {
+    if (const std::string& weights = train.text("lora_weights"); weights != "float") {
+      model.module->eval();
+      nn::quantization::quantize_weights(*model.module, weights == "int8" ? 8 : 4, 64,
+                                         [](const std::string& path, const nn::Module&) { return path != "head"; });
+      model.module->train();
+    }
     nn::add_lora(*model.module, nn::LoraOptions(train.integer("lora_rank"))
                                     .alpha(train.real("lora_alpha"))
                                     .choice([part](const std::string& path) {

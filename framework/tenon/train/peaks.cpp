@@ -15,8 +15,10 @@ void for_each_stat(MemoryStats& a, const MemoryStats& b, Visit visit) {
   visit(a.allocated_bytes, b.allocated_bytes);
   visit(a.reserved_bytes, b.reserved_bytes);
   visit(a.allocations, b.allocations);
-  for (int i = 0; i < kPurposeCount; ++i) {
-    visit(a.requested_by_purpose[static_cast<std::size_t>(i)], b.requested_by_purpose[static_cast<std::size_t>(i)]);
+  for (std::size_t purpose = 0; purpose < kPurposeCount; ++purpose) {
+    visit(a.requested_by_purpose[purpose], b.requested_by_purpose[purpose]);
+    for (std::size_t kind = 0; kind < kElementKindCount; ++kind)
+      visit(a.requested_by_element[purpose][kind], b.requested_by_element[purpose][kind]);
   }
   const auto pools = [&](PoolStats& x, const PoolStats& y) {
     for (int i = 0; i < 3; ++i) visit(x[i], y[i]);

@@ -58,6 +58,14 @@ Settings ddpm(Integer side, std::string multipliers) {
           {"channels", Integer{3}}};
 }
 
+/// Rombach et al., 2022, as Stable Diffusion 1.1 to 1.5 were published: pictures of 512 by 512 as 64 by 64 of an
+/// autoencoder, texts of CLIP's encoder.
+Settings stable_diffusion_1() {
+  return {{"hidden", Integer{320}}, {"layers", Integer{2}},       {"multipliers", std::string("1,2,4,4")},
+          {"heads", Integer{8}},    {"text_width", Integer{768}}, {"image_size", Integer{64}},
+          {"channels", Integer{4}}};
+}
+
 /// Grattafiori et al., 2024: the vocabulary of Llama 3, keys and values in eight heads. Llama 3.1 (8B, 70B) and 3.2
 /// (1B, 3B) were stretched to 131,072 positions by factors of their own.
 Settings llama(Integer hidden, Integer layers, Integer heads, Integer intermediate, bool is_3_2) {
@@ -85,6 +93,7 @@ Presets vit_presets() {
 }
 Presets resnet_presets() { return {{"imagenet", imagenet()}}; }
 Presets ddpm_presets() { return {{"cifar10", ddpm(32, "1,2,2,2")}, {"celebahq256", ddpm(256, "1,1,2,2,4,4")}}; }
+Presets latent_diffusion_presets() { return {{"sd1.5", stable_diffusion_1()}}; }
 Presets bert_presets() { return {{"base", bert(768, 12, 12)}, {"large", bert(1024, 24, 16)}}; }
 Presets gpt2_presets() {
   return {{"small", gpt2(768, 12, 12)},

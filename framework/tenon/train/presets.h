@@ -18,6 +18,7 @@ using Presets = std::vector<Preset>;
 Presets bert_presets();
 Presets ddpm_presets();
 Presets gpt2_presets();
+Presets latent_diffusion_presets();
 Presets llama_presets();
 Presets moe_presets();
 Presets resnet_presets();

@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/core/units.h>
+#include <tenon/dispatch/dispatch.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
@@ -98,6 +99,16 @@ std::vector<std::pair<std::string, double>> compare_quantized(const QuantizedInf
   note("quantized");
   figures.emplace_back("quantized_layers", static_cast<double>(q::quantized_layers(*request.model.module)));
   return figures;
+}
+
+std::string without_kernels(const DeviceState& device, std::string_view scheme) {
+  const bool weights_alone = scheme.starts_with("weight_only");
+  const OperatorId op = weights_alone ? intern_operator("weight_only_linear") : intern_operator("quantized_conv");
+  if (find_kernel(device.device().type(), op) != nullptr) return {};
+  return fmt::format(
+      "; {} has no kernels for products of integers, so that floats are made of them for each: results are those of "
+      "integers and parameters take less, but nothing is faster",
+      device.device().str());
 }
 
 std::string sentence_on(std::string_view scheme, std::span<const std::pair<std::string, double>> figures) {

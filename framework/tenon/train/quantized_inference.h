@@ -36,5 +36,7 @@ std::vector<std::pair<std::string, double>> compare_quantized(const QuantizedInf
 
 /// Both in a sentence: "static: test accuracy 88.57 to 88.59 %, …".
 std::string sentence_on(std::string_view scheme, std::span<const std::pair<std::string, double>> figures);
+/// The end of that sentence where the device has no kernel for the scheme's products; empty where it has.
+std::string without_kernels(const DeviceState& device, std::string_view scheme);
 
 }  // namespace tenon::train

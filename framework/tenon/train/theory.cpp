@@ -58,7 +58,9 @@ class Step {
   double kept_by(double blocks) const {
     if (request_.offloaded) return 0;
     const double again = std::min(blocks, static_cast<double>(request_.checkpointed));
-    return form_.embedding + again * (form_.block_input + request_.kept.elements) + (blocks - again) * form_.block;
+    const double less = request_.checkpointed == 0 && blocks > 0 ? form_.first_less : 0;
+    return form_.embedding + again * (form_.block_input + request_.kept.elements) + (blocks - again) * form_.block -
+           less;
   }
   /// Gradients of parameters, where `there` of them have come in this backward pass.
   double of_parameters(double there) const {
@@ -134,7 +136,7 @@ class Step {
     const double most = std::max(
         {n_ * gradients_.passing + gradients_.beside_passing, n_ * gradients_.beside_largest + gradients_.largest,
          n_ * gradients_.beside_updated + gradients_.largest + for_masters_in_backward(gradients_.largest)});
-    peaks_.moment(n_ * again, there + most + (adds_up ? 0 : gradients_.first),
+    peaks_.moment(n_ * (again - gradients_.gone_when_passing), there + most + (adds_up ? 0 : gradients_.first),
                   std::max(0.0, casts - casts_.behind) + in_backward(gradients_.largest));
     if (request_.offloaded)
       peaks_.moment(n_ * form_.away_late, there + n_ * gradients_.late_beside_away + (adds_up ? 0 : gradients_.late),
@@ -167,19 +169,22 @@ class Step {
 Theory theory_of(const TheoryRequest& request) {
   const Peaks peaks = Step(request).peaks();
   const auto element = static_cast<double>(request.element_bytes);
-  const double always = element * static_cast<double>(request.parameters) +
-                        static_cast<double>(request.state.device + request.data_bytes);
+  const double parameter_bytes = request.parameter_bytes > 0 ? static_cast<double>(request.parameter_bytes)
+                                                             : element * static_cast<double>(request.parameters);
+  const double always = parameter_bytes + static_cast<double>(request.state.device + request.data_bytes);
   const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
   const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
   const double blocks_again = request.form.blocks > 0
                                   ? static_cast<double>(request.checkpointed) / static_cast<double>(request.form.blocks)
                                   : 0;
+  // A frozen layer makes two of its three products: none for a gradient of its weight.
+  const double once = request.form.low_rank_work > 0 ? 2.0 / 3 + request.form.low_rank_work : 1;
   return {.activation_bytes = element * peaks.activations(),
           .gradient_bytes = element * peaks.gradients(),
           .cast_bytes = element * (static_cast<double>(request.form.blocks) * request.casts.block + request.casts.head),
           .optimizer_bytes = static_cast<double>(request.state.device + request.state.update),
           .total_bytes = always + element * peaks.all(),
-          .relative_time = 1 + blocks_again * (1 - request.kept.share) / 3 + head_again};
+          .relative_time = once + blocks_again * (1 - request.kept.share) / 3 + head_again};
 }
 
 std::int64_t fewest_checkpointed(TheoryRequest request, double budget) {

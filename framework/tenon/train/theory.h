@@ -14,10 +14,13 @@ struct ActivationForm {
   double embedding = 0;  ///< before the first block
   double block = 0;      ///< kept for its backward
   double block_input = 0;
+  double first_less =
+      0;  ///< the first block keeps so much less, where nothing before it learns and it does not run again
   std::int64_t blocks = 0;
   double products = 0;  ///< what its products of matrices give, and its attention: a checkpointed block may keep it
   double attention = 0;
   double attention_share = 0;  ///< of a block's work; the rest is its products'
+  double low_rank_work = 0;    ///< of matrices beside frozen layers, in units of the plain step; 0: every layer learns
   double head = 0;             ///< after the last block, up to the loss
   double passing = 0;          ///< in a block's forward pass beside what it keeps, at most
   double head_passing = 0;     ///< gone when the loss is there
@@ -31,6 +34,7 @@ struct ActivationForm {
 struct GradientForm {
   double passing = 0;               ///< through a block's backward, at most
   double beside_passing = 0;        ///< of a parameter, in 16 bits, while that passes
+  double gone_when_passing = 0;     ///< of the block's activations, then
   double first = 0;                 ///< of its parameters, what has its gradient then
   double beside_largest = 0;        ///< pass while the block's largest parameter gets its gradient
   double beside_updated = 0;        ///< pass while that gradient is used in backward
@@ -79,7 +83,8 @@ struct TheoryRequest {
   ActivationForm form;
   GradientForm gradients;
   CastForm casts;
-  std::int64_t parameters = 0;  ///< elements
+  std::int64_t parameters = 0;       ///< elements that have gradients
+  std::int64_t parameter_bytes = 0;  ///< of all, those that stay as they are too; 0: they have gradients, all of them
   StateBytes state;
   std::int64_t data_bytes = 0;
   std::int64_t element_bytes = 4;

@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/nn/lora.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
@@ -97,6 +98,7 @@ void Training::prepare() {
                                           .data = data_.shape,
                                           .inplace_activations = options_.boolean("inplace_activations"),
                                           .mixed_precision = precision.autocast.has_value(),
+                                          .lora_rank = options_.integer("lora_rank"),
                                           .checkpoint = checkpoint_});
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
@@ -232,7 +234,7 @@ void Training::compare_with_integers() {
                                           .batch_size = batch_size_,
                                           .test_batch_size = options_.integer("test_batch_size")});
   result_.figures.insert(result_.figures.end(), figures.begin(), figures.end());
-  progress_.note(sentence_on(scheme, figures));
+  progress_.note(sentence_on(scheme, figures) + without_kernels(device_, scheme));
 }
 
 bool Training::run_epoch(int epoch) {

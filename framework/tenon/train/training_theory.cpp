@@ -3,6 +3,7 @@
 
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/lora.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/theory.h>
 
@@ -11,15 +12,14 @@
 namespace tenon::train {
 
 TheoryRequest Training::theory_request() const {
-  const auto current = [&](Purpose purpose) {
-    return device_.allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)].current;
-  };
+  const MemoryStats now = device_.allocator().stats();
   return {.form = model_.activations,
           .gradients = model_.gradients,
           .casts = model_.casts,
-          .parameters = result_.parameters,
+          .parameters = static_cast<std::int64_t>(trained_elements(*model_.module)),
+          .parameter_bytes = static_cast<std::int64_t>(nn::quantization::bytes_of(*model_.module)),
           .state = state_bytes(options_, nn::trainable_parameters(*model_.module)),
-          .data_bytes = current(Purpose::kData),
+          .data_bytes = now.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current,
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = batch_size_,
           .micro_batches = techniques_.micro_batches,
@@ -31,9 +31,10 @@ TheoryRequest Training::theory_request() const {
           .offloaded = techniques_.offload_activations};
 }
 
-/// Of what the model keeps: none is known beside low-rank matrices, nor where blocks keep results of single operators.
+/// Of what the model keeps: none is known where blocks keep results of single operators.
 bool Training::has_closed_form() const {
-  return model_.activations.blocks > 0 && !techniques_.lora && techniques_.checkpoint_keep.operators.empty();
+  return model_.activations.blocks > 0 && techniques_.checkpoint_keep.operators.empty() &&
+         (!techniques_.lora || has_low_rank_form(options_));
 }
 
 void Training::choose_checkpoints() {

@@ -31,7 +31,6 @@ void add_all_kernels(const KernelSink& sink, Isa isa) {
   sse2::add_triangles(sink);
   sse2::add_sequences(sink);
   sse2::add_folding(sink);
-  sse2::add_quantized_blocks(sink);
   sse2::add_quantized_convolution(sink);
 }
 

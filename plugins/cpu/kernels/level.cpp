@@ -19,6 +19,7 @@ void add_level(const KernelSink& sink) {
   add_arg_reductions(sink);
   add_softmax(sink);
   add_attention(sink);
+  add_paged_attention(sink);
   add_norms(sink);
   add_batch_norm(sink);
   add_pooling(sink);
@@ -26,6 +27,7 @@ void add_level(const KernelSink& sink) {
   add_recurrent(sink);
   add_optimizers(sink);
   add_quantize(sink);
+  add_quantized_blocks(sink);
   add_weight_only(sink);
 }
 

@@ -15,6 +15,7 @@ void add_statistics(const KernelSink& sink);
 void add_arg_reductions(const KernelSink& sink);
 void add_softmax(const KernelSink& sink);
 void add_attention(const KernelSink& sink);
+void add_paged_attention(const KernelSink& sink);
 void add_norms(const KernelSink& sink);
 void add_batch_norm(const KernelSink& sink);
 void add_pooling(const KernelSink& sink);
@@ -22,6 +23,7 @@ void add_random(const KernelSink& sink);
 void add_recurrent(const KernelSink& sink);
 void add_optimizers(const KernelSink& sink);
 void add_quantize(const KernelSink& sink);
+void add_quantized_blocks(const KernelSink& sink);
 void add_weight_only(const KernelSink& sink);
 
 // Compiled once, at the lowest level.
@@ -34,7 +36,6 @@ void add_indexing(const KernelSink& sink);
 void add_triangles(const KernelSink& sink);
 void add_sequences(const KernelSink& sink);
 void add_folding(const KernelSink& sink);
-void add_quantized_blocks(const KernelSink& sink);
 void add_quantized_convolution(const KernelSink& sink);
 
 /// Everything of this level.

@@ -150,6 +150,28 @@ TEST_F(RunVerb, ItsRowHasTheFiguresOfTheFileThatItWrote) {
   }
 }
 
+TEST_F(RunVerb, StatesWhatTheBytesOfEachPurposeAreMadeOf) {
+  ASSERT_EQ(tenon({"run", "exp.toml", "train.precision=bfloat16-mixed", "report.by_purpose=true", "--out", "res"}).code,
+            0);
+  const auto memory = result("res")["memory"];
+  const auto &by_purpose = memory["peak_requested_bytes_by_purpose"],
+             &by_element = memory["peak_requested_bytes_by_element"];
+  EXPECT_EQ(by_element["parameter"]["float32"], by_purpose["parameter"]);
+  EXPECT_EQ(by_element["cast"]["bfloat16"], by_purpose["cast"]) << "what autocast keeps";
+  EXPECT_GT(by_purpose["cast"], 0);
+  EXPECT_GT(by_element["activation"]["bfloat16"], 0);
+  EXPECT_FALSE(by_element["parameter"].contains("bfloat16"));
+  const std::string page = read_bytes(folder_.path() / "res/report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr(">float32</th>"), HasSubstr(">bfloat16</th>")));
+  const Said said = tenon({"run", "exp.toml", "train.precision=bfloat16-mixed", "report.by_purpose=true", "--format",
+                           "json", "--out", "again"});
+  const auto row = parse_json(said.out)["rows"][0];
+  EXPECT_EQ(row["peak_activation_bfloat16_bytes"], by_element["activation"]["bfloat16"]);
+  EXPECT_EQ(row["peak_cast_bytes"], by_purpose["cast"]);
+  EXPECT_THAT(tenon({"run", "exp.toml", "train.precision=bfloat16-mixed", "--dry-run"}).out,
+              ContainsRegex("#   activation +[0-9.]+ [KM]?i?B[^,]*, bfloat16 "));
+}
+
 TEST_F(RunVerb, ADryRunRunsNothing) {
   const Said said = tenon({"run", "exp.toml", "--dry-run", "--out", "res"});
   EXPECT_EQ(said.code, 0);

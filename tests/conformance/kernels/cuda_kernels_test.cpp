@@ -11,9 +11,9 @@
 namespace tenon::conformance {
 namespace {
 
-/// Integers of 8 bits are the CPU's alone so far: on a GPU these operators are made of others.
-const std::set<std::string> kOfTheCpuAlone = {"quantize",    "dequantize",    "quantized_conv",
-                                              "pack_blocks", "unpack_blocks", "weight_only_linear"};
+/// So far: on a GPU these operators are made of others.
+const std::set<std::string> kOfTheCpuAlone = {"quantize", "dequantize", "quantized_conv", "weight_only_linear",
+                                              "paged_attention"};
 
 TEST(CudaKernels, AreThoseOfTheCpu) {
   const std::set<std::string> cuda = kernels_of(target().plugin);

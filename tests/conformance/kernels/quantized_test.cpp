@@ -1,10 +1,12 @@
 // Kernels on integers of 8 bits against loops in double.
 #include <tenon/kernel/attributes/quantization.h>
+#include <tenon/kernel/dynamic_map.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness.h"
 
@@ -180,18 +182,63 @@ TEST(QuantizedConv, MatchesLoops) {
   });
 }
 
+// Values of many magnitudes: whole blocks and a shorter one, zeros alone, and what is not finite.
+TEST(Blocks, HoldTheNearestNumberOfTheMapTimesTheirLargest) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "pack_blocks");
+    constexpr i64 kCount = 1500, kBlocks = 6;
+    for (const bool is_signed : {true, false}) {
+      Random random(83);
+      Tensor x(Dtype::kFloat32, {kCount}), codes(Dtype::kUInt8, {kCount}), scales(Dtype::kFloat32, {kBlocks}),
+          back(Dtype::kFloat32, {kCount});
+      x.fill([&](i64 i) {
+        if (i / kBlockValues == 1) return 0.0;
+        if (i == 4 * kBlockValues + 7) return static_cast<double>(std::numeric_limits<float>::infinity());
+        const double value = std::exp(random.between(-12, 3));
+        return is_signed && random.integer(0, 2) == 0 ? -value : value;
+      });
+      const BlocksAttributes a{.is_signed = is_signed};
+      bench.run("pack_blocks", {codes, scales}, {x}, &a);
+      bench.run("unpack_blocks", {back}, {codes, scales}, &a);
+      const auto map = dynamic_map(is_signed), thresholds = dynamic_thresholds(is_signed);
+      for (i64 block = 0; block < kBlocks; ++block) {
+        const i64 first = block * kBlockValues, last = std::min(kCount, first + kBlockValues);
+        if (block == 4) {
+          EXPECT_TRUE(std::isnan(scales.real(block)));
+          for (i64 i = first; i < last; ++i) {
+            ASSERT_EQ(codes.integer(i), 0) << i;
+            ASSERT_TRUE(std::isnan(back.real(i))) << i;
+          }
+          continue;
+        }
+        double largest = 0;
+        for (i64 i = first; i < last; ++i) largest = std::max(largest, std::fabs(x.real(i)));
+        ASSERT_EQ(scales.real(block), largest);
+        for (i64 i = first; i < last; ++i) {
+          const float y = static_cast<float>(x.real(i)) / (largest == 0 ? 1.0F : static_cast<float>(largest));
+          const auto next = std::upper_bound(thresholds.begin(), thresholds.end(), y);
+          const auto code = static_cast<std::size_t>(next - thresholds.begin() - 1);
+          ASSERT_EQ(codes.integer(i), static_cast<i64>(code)) << i;
+          ASSERT_EQ(static_cast<float>(back.real(i)), map[code] * static_cast<float>(largest)) << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(WeightOnlyLinear, MatchesLoopsForEightAndFourBits) {
   for_each_bench([](Bench& bench) {
     TENON_NEEDS(bench, "weight_only_linear");
     struct Case {
       i64 rows, in, out, group;
     };
-    for (const Case c : {Case{1, 64, 10, 64}, Case{5, 96, 33, 32}, Case{2, 4096, 70, 128}, Case{1, 2, 1, 2}}) {
+    for (const Case c : {Case{1, 64, 10, 64}, Case{5, 96, 33, 32}, Case{2, 4096, 70, 128}, Case{1, 2, 1, 2},
+                         Case{3, 1, 2, 1}, Case{4, 33, 5, 33}}) {  // an odd row's last byte has one weight of 4 bits
       for (const int bits : {8, 4}) {
         for (const bool with_bias : {false, true}) {
           Random random(79);
           const Tensor x = random_tensor(Dtype::kFloat32, {c.rows, c.in}, Layout::kContiguous, random);
-          Tensor w(bits == 8 ? Dtype::kInt8 : Dtype::kUInt8, {c.out, bits == 8 ? c.in : c.in / 2});
+          Tensor w(bits == 8 ? Dtype::kInt8 : Dtype::kUInt8, {c.out, bits == 8 ? c.in : (c.in + 1) / 2});
           w.fill(
               [&](i64) { return static_cast<double>(bits == 8 ? random.integer(-127, 128) : random.integer(0, 256)); });
           Tensor scales(Dtype::kFloat32, {c.out, c.in / c.group}), y(Dtype::kFloat32, {c.rows, c.out}), bias;
@@ -202,7 +249,7 @@ TEST(WeightOnlyLinear, MatchesLoopsForEightAndFourBits) {
           const auto weight = [&](i64 row, i64 k) {
             const double scale = scales.real(row * (c.in / c.group) + k / c.group);
             if (bits == 8) return w.real(row * c.in + k) * scale;
-            const i64 byte = w.integer((row * c.in + k) / 2);
+            const i64 byte = w.integer(row * ((c.in + 1) / 2) + k / 2);
             return static_cast<double>((k % 2 == 0 ? byte & 15 : byte >> 4) - 8) * scale;
           };
           for (i64 i = 0; i < y.count(); ++i) {

@@ -1,4 +1,6 @@
 // Rows of the gradient table: products of matrices and vectors.
+#include <tenon/ops/quantized/products.h>
+
 #include "gradient_case.h"
 
 namespace tenon::test {
@@ -28,6 +30,17 @@ std::vector<GradientCase> product_gradients() {
       of_tensors("linear", [](const List& x) { return linear(x[0], x[1], x[2]); },
                  {{{2, 2, 3}, -1, 1}, {{2, 3}, -1, 1}, {{2}, -1, 1}})
           .empty({{0, 2, 3}, {2, 3}, {2}}),
+      of_tensors("weight_only_linear",
+                 [](const List& x) {
+                   const Tensor weight = arange(-3, 3, TensorOptions(kFloat32)).view({2, 3}).mul(0.3);
+                   return quantized::weight_only_linear(x[0], quantized::pack_weight(weight.to(x[0].device()), 4),
+                                                        x[1].to(kFloat32));
+                 },
+                 {{{2, 2, 3}, -1, 1}, {{2}, -1, 1}})
+          .step(0.05)  // it is linear, and computed in float32
+          .tolerance(1e-3)
+          .once()
+          .empty({{0, 2, 3}, {2}}),
       of_tensors("bilinear", [](const List& x) { return bilinear(x[0], x[1], x[2], x[3]); },
                  {{{2, 3}, -1, 1}, {{2, 2}, -1, 1}, {{2, 3, 2}, -1, 1}, {{2}, -1, 1}})
           .empty({{0, 3}, {0, 2}, {2, 3, 2}, {2}}),

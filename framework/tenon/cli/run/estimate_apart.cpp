@@ -59,7 +59,7 @@ void keep(KeptFigures& to, const MemoryEstimate& estimate) {
   to.peak_requested_bytes = memory.requested_bytes.peak;
   to.peak_allocated_bytes = memory.allocated_bytes.peak;
   to.peak_reserved_bytes = memory.reserved_bytes.peak;
-  for (std::size_t i = 0; i < kPurposeCount; ++i) to.peak_by_purpose[i] = memory.requested_by_purpose[i].peak;
+  to.raise_purposes(memory);
 }
 
 MemoryEstimate memory_of(const KeptFigures& kept) {
@@ -68,7 +68,7 @@ MemoryEstimate memory_of(const KeptFigures& kept) {
   memory.requested_bytes.peak = kept.peak_requested_bytes;
   memory.allocated_bytes.peak = kept.peak_allocated_bytes;
   memory.reserved_bytes.peak = kept.peak_reserved_bytes;
-  for (std::size_t i = 0; i < kPurposeCount; ++i) memory.requested_by_purpose[i].peak = kept.peak_by_purpose[i];
+  kept.put_purposes(memory);
   return estimate;
 }
 

@@ -82,7 +82,7 @@ ExperimentResult result_of(const RunPage& page) {
   memory.allocations.allocated = kept.allocations;
   for_each_device_count([](const char*, std::int64_t& count, std::int64_t was) { count = was; }, memory, kept);
   memory.ooms = kept.ooms;
-  for (std::size_t i = 0; i < kPurposeCount; ++i) memory.requested_by_purpose[i].peak = kept.peak_by_purpose[i];
+  kept.put_purposes(memory);
   return result;
 }
 

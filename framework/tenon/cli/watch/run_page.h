@@ -2,12 +2,14 @@
 // the crash maps it too. Plain data alone.
 #pragma once
 
+#include <tenon/memory/element_kind.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/stack/shown_figures.h>
 #include <tenon/memory/watch/call_board.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/train/experiment_result.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
@@ -27,6 +29,24 @@ struct KeptFigures : DeviceCounts<std::int64_t> {
                oom_recoveries = 0, epochs = 0;
   std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0, allocations = 0, ooms = 0;
   std::int64_t peak_by_purpose[kPurposeCount] = {};
+  std::int64_t peak_by_element[kPurposeCount][kElementKindCount] = {};
+
+  /// Raises the peaks by purpose and element to those of `memory`.
+  void raise_purposes(const MemoryStats& memory) {
+    for (std::size_t i = 0; i < kPurposeCount; ++i) {
+      peak_by_purpose[i] = std::max(peak_by_purpose[i], memory.requested_by_purpose[i].peak);
+      for (std::size_t kind = 0; kind < kElementKindCount; ++kind)
+        peak_by_element[i][kind] = std::max(peak_by_element[i][kind], memory.requested_by_element[i][kind].peak);
+    }
+  }
+  /// Those peaks as the figures of `memory`.
+  void put_purposes(MemoryStats& memory) const {
+    for (std::size_t i = 0; i < kPurposeCount; ++i) {
+      memory.requested_by_purpose[i].peak = peak_by_purpose[i];
+      for (std::size_t kind = 0; kind < kElementKindCount; ++kind)
+        memory.requested_by_element[i][kind].peak = peak_by_element[i][kind];
+    }
+  }
 };
 
 /// One of those that the run watches.

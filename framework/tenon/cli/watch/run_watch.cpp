@@ -137,7 +137,7 @@ void add(KeptFigures& to, const ExperimentResult& part) {
   to.allocations += memory.allocations.allocated;
   for_each_device_count([](const char*, std::int64_t& sum, std::int64_t count) { sum += count; }, to, memory);
   to.ooms += memory.ooms;
-  for (std::size_t i = 0; i < kPurposeCount; ++i) raise(to.peak_by_purpose[i], memory.requested_by_purpose[i]);
+  to.raise_purposes(memory);
 }
 
 /// Step `index` of that part as step `at` of the run.

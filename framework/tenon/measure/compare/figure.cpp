@@ -49,6 +49,8 @@ constexpr FigureInfo kFigures[] = {
     {"peak_activation_bytes", "activations", kBytes, kLess},
     {"peak_optimizer_state_bytes", "optimizer state", kBytes, kLess},
     {"peak_workspace_bytes", "workspace", kBytes, kLess},
+    {"peak_cast_bytes", "casts", kBytes, kLess},
+    {"peak_kv_cache_bytes", "caches", kBytes, kLess},
     {"peak_data_bytes", "data", kBytes, kLess},
     {"peak_other_bytes", "other", kBytes, kLess},
 };

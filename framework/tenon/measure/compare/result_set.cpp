@@ -132,7 +132,8 @@ ResultCase bench_case(const Json& row, const RowAllocator& allocator, const std:
 /// Columns of a sweep's rows that are not settings.
 bool is_result_column(const std::string& key) {
   static const std::set<std::string> kOthers = {"status", "error", "losses_fnv1a64", "peak_phase", "cells_at_a_time"};
-  return find_figure(key) != nullptr || kOthers.contains(key) || key.starts_with("expected_");
+  const bool is_peak = key.starts_with("peak_") && key.ends_with("_bytes");  // of some purpose, in some elements
+  return find_figure(key) != nullptr || kOthers.contains(key) || is_peak || key.starts_with("expected_");
 }
 
 void note_resumption(ResultCase& found, const Json& run) {

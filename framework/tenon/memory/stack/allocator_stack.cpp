@@ -30,6 +30,7 @@ inline void copy_request(Request& to, const Request& from) noexcept {
   to.stream.id = from.stream.id;
   to.purpose = from.purpose;
   to.label = from.label;
+  to.elements = from.elements;
   to.pool = from.pool;
 }
 
@@ -53,10 +54,10 @@ template <AllocatorStack::Impl::Calls calls>
   }();
   copy_request(block.request, request);
   if constexpr (calls == Calls::kConcurrent) {
-    if (!ledger_->try_add_shared(request.bytes, block.bytes, request.purpose)) [[unlikely]]
-      ledger_->add_shared(request.bytes, block.bytes, request.purpose);
+    if (!ledger_->try_add_shared(request.bytes, block.bytes, request.purpose, request.elements)) [[unlikely]]
+      ledger_->add_shared(request.bytes, block.bytes, request.purpose, request.elements);
   } else {
-    ledger_->add_serialised(request.bytes, block.bytes, request.purpose);
+    ledger_->add_serialised(request.bytes, block.bytes, request.purpose, request.elements);
   }
   if (request.label != 0) [[unlikely]]
     count_label(request);
@@ -121,9 +122,9 @@ template <AllocatorStack::Impl::Calls calls>
 [[gnu::noinline]] void AllocatorStack::Impl::take_back_otherwise(const Block& block, StreamRef last_use) noexcept {
   const auto take_back = [&] {
     if (calls_ == Calls::kConcurrent)
-      ledger_->remove_shared(block.request.bytes, block.bytes, block.request.purpose);
+      ledger_->remove_shared(block.request.bytes, block.bytes, block.request.purpose, block.request.elements);
     else
-      ledger_->remove_serialised(block.request.bytes, block.bytes, block.request.purpose);
+      ledger_->remove_serialised(block.request.bytes, block.bytes, block.request.purpose, block.request.elements);
     if (block.request.label != 0) [[unlikely]]
       labels_.remove(block.request.label, block.request.bytes);
     if (History* told = history()) [[unlikely]]
@@ -139,13 +140,13 @@ template <AllocatorStack::Impl::Calls calls>
   const Request& request = block.request;
   if (request.label == 0 && history() == nullptr) [[likely]] {
     if (calls_ == Calls::kConcurrent) [[likely]] {
-      if (ledger_->try_remove_shared(request.bytes, block.bytes, request.purpose)) [[likely]]
+      if (ledger_->try_remove_shared(request.bytes, block.bytes, request.purpose, request.elements)) [[likely]]
         return top_->deallocate(block, last_use);
     } else if (calls_ == Calls::kAlone) {
-      ledger_->remove_serialised(request.bytes, block.bytes, request.purpose);
+      ledger_->remove_serialised(request.bytes, block.bytes, request.purpose, request.elements);
       return top_->deallocate(block, last_use);
     } else if (mutex_.try_enter_owned()) [[likely]] {
-      ledger_->remove_serialised(request.bytes, block.bytes, request.purpose);
+      ledger_->remove_serialised(request.bytes, block.bytes, request.purpose, request.elements);
       top_->deallocate(block, last_use);
       return mutex_.leave_owned();
     }

@@ -35,25 +35,29 @@ UsageLedger::UsageLedger(bool serialised)
 
 UsageLedger::~UsageLedger() = default;
 
-void UsageLedger::add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+void UsageLedger::add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                             ElementKind kind) noexcept {
   Shard& shard = shards_[static_cast<std::size_t>(thread_slot())];
   bool over;
   {
     const BiasedLock::Guard guard(shard.lock);
-    over = shard.add(requested_bytes, block_bytes, purpose);
+    over = shard.add(requested_bytes, block_bytes, purpose, kind);
   }
-  if (over) settle(shard);
+  if (over) settle(shard, purpose, kind);
 }
 
-void UsageLedger::remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+void UsageLedger::remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                ElementKind kind) noexcept {
   Shard& shard = shards_[static_cast<std::size_t>(thread_slot())];
   const BiasedLock::Guard guard(shard.lock);
-  shard.remove(requested_bytes, block_bytes, purpose);
+  shard.remove(requested_bytes, block_bytes, purpose, kind);
 }
 
-void UsageLedger::settle(Shard& asking) noexcept {
+void UsageLedger::settle(Shard& asking, Purpose purpose, ElementKind kind) noexcept {
   const Stopped stopped(*this);
-  for (std::size_t gauge = 0; gauge < kGauges; ++gauge) {
+  // Nothing else has just grown.
+  for (const std::size_t gauge : {std::size_t{kRequested}, std::size_t{kAllocated}, std::size_t{kBlocks},
+                                  gauge_of(purpose), gauge_of(purpose, kind)}) {
     const auto share_of = [gauge](Shard& shard) -> EscrowShareOf<StoppedCount> {
       return {shard.counts[gauge].current(), shard.counts[gauge]};
     };
@@ -62,20 +66,19 @@ void UsageLedger::settle(Shard& asking) noexcept {
   }
 }
 
-EscrowSum UsageLedger::sum(std::span<const Shard> shards, int gauge) {
+EscrowSum UsageLedger::sum(std::span<const Shard> shards, std::size_t gauge) {
   EscrowSum sum;
   for (const Shard& shard : shards) {
-    const auto at = static_cast<std::size_t>(gauge);
-    sum.current += shard.counts[at].current();
-    sum.came += shard.came(at);
+    sum.current += shard.counts[gauge].current();
+    sum.came += shard.came(gauge);
   }
   return sum;
 }
 
 void UsageLedger::read(MemoryStats& stats) const {
   const Stopped stopped(*this);
-  const auto stat = [&](int gauge) {
-    EscrowedPeak& peak = peaks_[static_cast<std::size_t>(gauge)];
+  const auto stat = [&](std::size_t gauge) {
+    EscrowedPeak& peak = peaks_[gauge];
     const EscrowSum total = sum(stopped.shards(), gauge);
     peak.see(total);
     return peak.stat(total);
@@ -83,8 +86,12 @@ void UsageLedger::read(MemoryStats& stats) const {
   stats.requested_bytes = stat(kRequested);
   stats.allocated_bytes = stat(kAllocated);
   stats.allocations = stat(kBlocks);
-  for (int purpose = 0; purpose < kPurposeCount; ++purpose)
-    stats.requested_by_purpose[static_cast<std::size_t>(purpose)] = stat(kFirstPurpose + purpose);
+  for (std::size_t purpose = 0; purpose < kPurposeCount; ++purpose) {
+    stats.requested_by_purpose[purpose] = stat(gauge_of(static_cast<Purpose>(purpose)));
+    for (std::size_t kind = 0; kind < kElementKindCount; ++kind)
+      stats.requested_by_element[purpose][kind] =
+          stat(gauge_of(static_cast<Purpose>(purpose), static_cast<ElementKind>(kind)));
+  }
 }
 
 std::int64_t UsageLedger::allocated_bytes() const {
@@ -99,19 +106,17 @@ std::int64_t UsageLedger::live_blocks() const {
 
 void UsageLedger::reset_peak() {
   const Stopped stopped(*this);
-  for (int gauge = 0; gauge < kGauges; ++gauge) {
-    const auto at = static_cast<std::size_t>(gauge);
-    peaks_[at].reset_peak(sum(stopped.shards(), gauge).current, stopped.shards(),
-                          [at](Shard& shard) -> EscrowShareOf<StoppedCount> {
-                            return {shard.counts[at].current(), shard.counts[at]};
-                          });
+  for (std::size_t gauge = 0; gauge < kGauges; ++gauge) {
+    peaks_[gauge].reset_peak(sum(stopped.shards(), gauge).current, stopped.shards(),
+                             [gauge](Shard& shard) -> EscrowShareOf<StoppedCount> {
+                               return {shard.counts[gauge].current(), shard.counts[gauge]};
+                             });
   }
 }
 
 void UsageLedger::reset_accumulated() {
   const Stopped stopped(*this);
-  for (int gauge = 0; gauge < kGauges; ++gauge)
-    peaks_[static_cast<std::size_t>(gauge)].reset_accumulated(sum(stopped.shards(), gauge));
+  for (std::size_t gauge = 0; gauge < kGauges; ++gauge) peaks_[gauge].reset_accumulated(sum(stopped.shards(), gauge));
 }
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// UsageLedger: what is live by size, count and purpose, with exact peaks, cheap enough to be always on.
-// Threads count in shards of their own: see Note [Escrowed peaks] in escrowed_peak.h.
+// UsageLedger: what is live by size, count, purpose and kind of elements, with exact peaks, cheap enough to be always
+// on. Threads count in shards of their own: see Note [Escrowed peaks] in escrowed_peak.h.
 #pragma once
 
 #include <tenon/memory/concurrent/biased_lock.h>
@@ -24,49 +24,51 @@ class UsageLedger {
   UsageLedger(const UsageLedger&) = delete;
   UsageLedger& operator=(const UsageLedger&) = delete;
 
-  void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    serialised_ ? add_serialised(requested_bytes, block_bytes, purpose)
-                : add_shared(requested_bytes, block_bytes, purpose);
+  void add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+           ElementKind kind = ElementKind::kUntyped) noexcept {
+    serialised_ ? add_serialised(requested_bytes, block_bytes, purpose, kind)
+                : add_shared(requested_bytes, block_bytes, purpose, kind);
   }
-  void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
-    serialised_ ? remove_serialised(requested_bytes, block_bytes, purpose)
-                : remove_shared(requested_bytes, block_bytes, purpose);
+  void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+              ElementKind kind = ElementKind::kUntyped) noexcept {
+    serialised_ ? remove_serialised(requested_bytes, block_bytes, purpose, kind)
+                : remove_shared(requested_bytes, block_bytes, purpose, kind);
   }
 
   // The same by who knows which of the two this ledger is.
 
-  [[gnu::always_inline]] void add_serialised(std::size_t requested_bytes, std::size_t block_bytes,
-                                             Purpose purpose) noexcept {
+  [[gnu::always_inline]] void add_serialised(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                             ElementKind kind) noexcept {
     Shard& shard = shards_[0];
-    if (shard.add(requested_bytes, block_bytes, purpose)) [[unlikely]]
-      settle(shard);
+    if (shard.add(requested_bytes, block_bytes, purpose, kind)) [[unlikely]]
+      settle(shard, purpose, kind);
   }
-  [[gnu::always_inline]] void remove_serialised(std::size_t requested_bytes, std::size_t block_bytes,
-                                                Purpose purpose) noexcept {
-    shards_[0].remove(requested_bytes, block_bytes, purpose);
+  [[gnu::always_inline]] void remove_serialised(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                                ElementKind kind) noexcept {
+    shards_[0].remove(requested_bytes, block_bytes, purpose, kind);
   }
-  void add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept;
-  void remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept;
+  void add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose, ElementKind kind) noexcept;
+  void remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose, ElementKind kind) noexcept;
 
   // The same in a few steps. False where it takes more than those, and nothing has been counted then.
 
-  [[gnu::always_inline]] bool try_add_shared(std::size_t requested_bytes, std::size_t block_bytes,
-                                             Purpose purpose) noexcept {
+  [[gnu::always_inline]] bool try_add_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                             ElementKind kind) noexcept {
     Shard* const shard = own_shard();
     if (!shard) [[unlikely]]
       return false;
-    const bool over = shard->add(requested_bytes, block_bytes, purpose);
+    const bool over = shard->add(requested_bytes, block_bytes, purpose, kind);
     shard->lock.leave_owned();
     if (over) [[unlikely]]
-      settle(*shard);
+      settle(*shard, purpose, kind);
     return true;
   }
-  [[gnu::always_inline]] bool try_remove_shared(std::size_t requested_bytes, std::size_t block_bytes,
-                                                Purpose purpose) noexcept {
+  [[gnu::always_inline]] bool try_remove_shared(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                                ElementKind kind) noexcept {
     Shard* const shard = own_shard();
     if (!shard) [[unlikely]]
       return false;
-    shard->remove(requested_bytes, block_bytes, purpose);
+    shard->remove(requested_bytes, block_bytes, purpose, kind);
     shard->lock.leave_owned();
     return true;
   }
@@ -82,32 +84,55 @@ class UsageLedger {
   void reset_accumulated();
 
  private:
-  enum Gauge { kRequested, kAllocated, kBlocks, kFirstPurpose, kGauges = kFirstPurpose + kPurposeCount };
+  /// A purpose is counted as a whole, and behind that by kind of elements: one address leads to both.
+  enum Gauge : std::size_t {
+    kRequested,
+    kAllocated,
+    kBlocks,
+    kFirstPurpose,
+    kOfPurpose = 1 + kElementKindCount,
+    kGauges = kFirstPurpose + kPurposeCount * kOfPurpose
+  };
+  static constexpr std::size_t gauge_of(Purpose purpose) {
+    return kFirstPurpose + static_cast<std::size_t>(purpose) * kOfPurpose;
+  }
+  static constexpr std::size_t gauge_of(Purpose purpose, ElementKind kind) {
+    return gauge_of(purpose) + 1 + static_cast<std::size_t>(kind);
+  }
 
   struct alignas(128) Shard {
     BiasedLock lock;                           ///< nearly always taken by the thread whose slot it is
     std::array<StoppedCount, kGauges> counts;  ///< guarded by it, or by the caller where serialised
 
     /// Whether an allowance is exceeded: settle() is then due.
-    [[gnu::always_inline]] bool add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    [[gnu::always_inline]] bool add(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                    ElementKind kind) noexcept {
       const auto requested = static_cast<std::int64_t>(requested_bytes);
-      bool over = counts[kRequested].increase_uncounted(requested);  // what came is the sum over all purposes
+      // What came is a sum over purposes, of one purpose over kinds: it is counted once.
+      bool over = counts[kRequested].increase_uncounted(requested);
       over |= counts[kAllocated].increase(static_cast<std::int64_t>(block_bytes));
       over |= counts[kBlocks].increase(1);
-      over |= counts[kFirstPurpose + static_cast<std::size_t>(purpose)].increase(requested);
+      over |= counts[gauge_of(purpose)].increase_uncounted(requested);
+      over |= counts[gauge_of(purpose, kind)].increase(requested);
       return over;
     }
-    [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose) noexcept {
+    [[gnu::always_inline]] void remove(std::size_t requested_bytes, std::size_t block_bytes, Purpose purpose,
+                                       ElementKind kind) noexcept {
       const auto requested = static_cast<std::int64_t>(requested_bytes);
       counts[kRequested].decrease(requested);
       counts[kAllocated].decrease(static_cast<std::int64_t>(block_bytes));
       counts[kBlocks].decrease(1);
-      counts[kFirstPurpose + static_cast<std::size_t>(purpose)].decrease(requested);
+      counts[gauge_of(purpose)].decrease(requested);
+      counts[gauge_of(purpose, kind)].decrease(requested);
     }
     std::int64_t came(std::size_t gauge) const noexcept {
-      if (gauge != kRequested) return counts[gauge].came();
       std::int64_t sum = 0;
-      for (std::size_t purpose = kFirstPurpose; purpose < kGauges; ++purpose) sum += counts[purpose].came();
+      if (gauge == kRequested) {
+        for (std::size_t of = kFirstPurpose; of < kGauges; of += kOfPurpose) sum += came(of);
+        return sum;
+      }
+      if (gauge < kFirstPurpose || (gauge - kFirstPurpose) % kOfPurpose != 0) return counts[gauge].came();
+      for (std::size_t kind = 1; kind < kOfPurpose; ++kind) sum += counts[gauge + kind].came();
       return sum;
     }
   };
@@ -128,8 +153,8 @@ class UsageLedger {
   std::size_t of_one_thread(std::size_t gauge) const {
     return static_cast<std::size_t>(shards_[0].counts[gauge].current());
   }
-  void settle(Shard& asking) noexcept;
-  static EscrowSum sum(std::span<const Shard> shards, int gauge);
+  void settle(Shard& asking, Purpose purpose, ElementKind kind) noexcept;
+  static EscrowSum sum(std::span<const Shard> shards, std::size_t gauge);
 
   const bool serialised_;
   mutable std::mutex mutex_;  ///< of who stops all shards

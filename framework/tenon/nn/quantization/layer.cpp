@@ -56,9 +56,9 @@ Tensor product_of_floats(const LayerView& view, const Tensor& scale, const quant
   return relu ? y.relu_() : y;
 }
 
-Tensor weight_only(const LayerView& view, const Tensor& scale, const Tensor& input) {
+quantized::PackedWeight packed_weight(const LayerView& view, const Tensor& scale) {
   const bool halves = view.weight().scalar_type() == kUInt8;
-  return quantized::weight_only_linear(input, {view.weight(), scale, halves ? 4 : 8}, view.bias());
+  return {view.weight(), scale, halves ? 4 : 8, view.in_features()};
 }
 
 quantized::QuantizedTensor at_own_scale(const Tensor& input) {
@@ -104,6 +104,16 @@ void mark_relu(Module& module, Layer& layer) {
   layer.relu = true;
 }
 
+void add_to_weight(Module& module, const Tensor& delta) {
+  const LayerView view(module);
+  Tensor scale = module.named_buffers(false)["weight_scale"];
+  const quantized::PackedWeight before = packed_weight(view, scale);
+  const auto after = quantized::pack_weight(quantized::unpack_weight(before).add_(delta), before.bits,
+                                            view.in_features() / scale.size(1));
+  view.weight().copy_(after.values);
+  scale.copy_(after.scales);
+}
+
 LayerView::LayerView(Module& module)
     : module_(module),
       linear_(module.as<LinearImpl>()),
@@ -127,6 +137,8 @@ Tensor LayerView::compute(const Tensor& input) const {
   if (conv2d_) return convolved<2>(*conv2d_, input);
   return convolved<3>(*conv3d_, input);
 }
+
+std::int64_t LayerView::in_features() const { return linear_->options.in_features(); }
 
 void LayerView::set_weight(const Tensor& weight) const { *weight_ = module_.replace_parameter("weight", weight); }
 void LayerView::set_bias(const Tensor& bias) const { *bias_ = module_.replace_parameter("bias", bias); }
@@ -165,13 +177,13 @@ Tensor Layer::forward(Module& self, const Tensor& input) {
     const Tensor y = view.compute(input);
     return relu ? y.relu() : y;
   }
-  NoGradGuard no_grad;
   const auto buffers = self.named_buffers(false);
   const Tensor& scale = buffers["weight_scale"];
   if (scheme == Scheme::kWeightOnly) {
-    const Tensor y = weight_only(view, scale, input);
+    const Tensor y = quantized::weight_only_linear(input, packed_weight(view, scale), view.bias());
     return relu ? y.relu() : y;
   }
+  NoGradGuard no_grad;
   if (scheme == Scheme::kDynamic) return product(view, scale, at_own_scale(input), relu);
   const Tensor& zero_point = buffers["input_zero_point"];
   const bool is_picture = view.conv2d() != nullptr, with_floats = is_faster_with_floats(view);

@@ -51,6 +51,10 @@ inline constexpr const char* kFusedReluName = "fused_relu";
 /// The layer applies ReLU from now on, and its archive says so by that buffer.
 void mark_relu(Module& module, Layer& layer);
 
+/// Adds to the weight of a Linear whose weights are integers (kWeightOnly): it becomes floats, and integers again at
+/// new scales.
+void add_to_weight(Module& module, const Tensor& delta);
+
 /// A Linear or a ConvNd, whichever: its tensors and how it computes with floats.
 class LayerView {
  public:
@@ -59,6 +63,8 @@ class LayerView {
   explicit operator bool() const { return weight_ != nullptr; }
   /// Whether it is a Linear.
   bool is_linear() const { return linear_ != nullptr; }
+  /// Of a Linear: the features that it reads.
+  std::int64_t in_features() const;
   /// Null unless it is one.
   Conv2dImpl* conv2d() const { return conv2d_; }
   /// The module's own handle.

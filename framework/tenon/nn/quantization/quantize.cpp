@@ -58,6 +58,11 @@ std::vector<Place> chosen(const char* what, const Module& model, const LayerChoi
   std::vector<Place> layers;
   for (const Place& place : candidates(model, linear_alone)) {
     const Layer* layer = LayerView(*place.module).existing_layer();
+    if (!layer && place.module->forward_override() != nullptr)
+      throw Error(
+          fmt::format("{}: the layer '{}' computes something of its own, such as low-rank matrices beside its "
+                      "weight: quantize the model before that",
+                      what, place.path));
     if (layer && layer->scheme != Scheme::kFloat)
       throw Error(fmt::format("{}: the layer '{}' is prepared or quantized already", what, place.path));
     if (!choice || choice(place.path, *place.module)) layers.push_back(place);
@@ -200,8 +205,7 @@ void quantize_weights(Module& model, int bits, std::int64_t group, const LayerCh
   for (const Place& place : chosen("quantize_weights", model, choice, true)) {
     const Tensor& weight = LayerView(*place.module).weight();
     const std::int64_t row = weight.size(1);
-    if (bits == 4 && row % 2 != 0) continue;  // no whole bytes: it stays as it is
-    const bool fits = group > 0 && row % group == 0;
+    const bool fits = group > 0 && row % group == 0 && group % 2 == 0;
     const auto packed = quantized::pack_weight(weight, bits, bits == 4 && fits ? group : 0);
     set_integers(*place.module, Scheme::kWeightOnly, packed.values, packed.scales);
   }

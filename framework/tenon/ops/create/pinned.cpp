@@ -33,7 +33,7 @@ Tensor ops::allocate_pinned(std::optional<Device> device, const Dims& sizes, con
   if (!owner.pinned_host_allocator()) pinned_host_allocator(owner.device());  // throws, with the reason
   auto impl = make_intrusive<TensorImpl>(
       make_intrusive<StorageImpl>(device_state(Device(kCPU)), strided_bytes(sizes, strides, dtype),
-                                  StorageImpl::PinnedFor{owner}),
+                                  StorageImpl::PinnedFor{owner}, element_kind_of(dtype)),
       dtype);
   impl->set_strided(sizes, strides, 0);
   if (making_inference_tensors) impl->set_inference(true);

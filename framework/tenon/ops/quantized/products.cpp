@@ -1,7 +1,9 @@
 // Layers on integers of 8 bits: shape rules, and the same of other operators where a device has no kernel.
 #include <tenon/ops/quantized/products.h>
 
+#include <tenon/autograd/autocast.h>
 #include <tenon/kernel/attributes/quantization.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/nn/convolution.h>
@@ -161,15 +163,18 @@ PackedWeight pack_weight(const Tensor& weight, int bits, std::int64_t group) {
   const std::int64_t out = weight.size(0), in = weight.size(1);
   const std::int64_t each = group == 0 ? in : group;
   if (each < 1 || in % each != 0) throw Error(fmt::format("{}: groups of {} in rows of {}", op, each, in));
-  if (bits == 4 && each % 2 != 0) throw Error(fmt::format("{}: groups of {} weights fill no bytes", op, each));
+  const bool is_odd = bits == 4 && in % 2 != 0;
+  if (bits == 4 && each % 2 != 0 && each != in)
+    throw Error(fmt::format("{}: groups of {} weights fill no bytes", op, each));
   const double most = bits == 8 ? 127 : 7, steps = bits == 8 ? 127.5 : 7.5;
   const Tensor rows = weight.detach().to(kFloat32).contiguous().view({out, in / each, each});
   const Tensor scales =
       rows.abs().amax(2).div(steps).clamp_min(static_cast<double>(std::numeric_limits<float>::epsilon()));
   const Tensor whole = rows.div(scales.unsqueeze(2)).round().clamp(-most - 1, most).view({out, in});
-  if (bits == 8) return {whole.to(kInt8), scales, bits};
-  const Tensor pairs = whole.add(8.0).view({out, in / 2, 2});
-  return {pairs.select(2, 0).add(pairs.select(2, 1).mul(16.0)).to(kUInt8), scales, bits};
+  if (bits == 8) return {whole.to(kInt8), scales, bits, in};
+  const Tensor even = is_odd ? cat({whole, zeros({out, 1}, whole.options())}, 1) : whole;
+  const Tensor pairs = even.add(8.0).view({out, (in + 1) / 2, 2});
+  return {pairs.select(2, 0).add(pairs.select(2, 1).mul(16.0)).to(kUInt8), scales, bits, in};
 }
 
 Tensor unpack_weight(const PackedWeight& weight) {
@@ -178,27 +183,44 @@ Tensor unpack_weight(const PackedWeight& weight) {
   Tensor whole = weight.values.to(kFloat32);
   if (weight.bits == 4) {
     const Tensor high = whole.div(16.0).floor();
-    whole = stack({whole.sub(high.mul(16.0)), high}, 2).sub(8.0);
+    whole = stack({whole.sub(high.mul(16.0)), high}, 2).sub(8.0).view({out, -1});
+    if (weight.columns > 0) whole = whole.narrow(1, 0, weight.columns);
   }
   return whole.reshape({out, groups, -1}).mul(weight.scales.unsqueeze(2)).view({out, -1});
 }
 
-Tensor weight_only_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias) {
-  NoGradGuard no_grad;
+namespace {
+
+std::int64_t check_weight_only(const Tensor& x, const PackedWeight& weight, const Tensor& bias) {
   const char* op = "quantized::weight_only_linear";
   check_floating(op, x);
   check_same_device(op, {&x, &weight.values, &weight.scales, &bias});
-  const std::int64_t out = weight.values.size(0), in = weight.values.size(1) * (weight.bits == 4 ? 2 : 1);
-  if (x.dim() == 0 || x.size(-1) != in)
+  const std::int64_t out = weight.values.size(0), stored = weight.values.size(1) * (weight.bits == 4 ? 2 : 1);
+  const std::int64_t in = weight.columns > 0 ? weight.columns : stored;
+  if (x.dim() == 0 || x.size(-1) != in || (in != stored && (weight.bits != 4 || in + 1 != stored)))
     throw Error(
         fmt::format("{}: an input of size {} and a weight of size ({}, {})", op, to_string(x.sizes()), out, in));
   if (weight.scales.dim() != 2 || weight.scales.size(0) != out || in % weight.scales.size(1) != 0)
     throw Error(fmt::format("{}: scales of size {} for a weight of size ({}, {})", op, to_string(weight.scales.sizes()),
                             out, in));
-  const Tensor input = x.detach().to(kFloat32);
-  if (find_kernel(x.device().type(), TENON_OP("weight_only_linear")) == nullptr) {
-    return tenon::linear(input, unpack_weight(weight), bias.defined() ? std::optional(bias) : std::nullopt);
-  }
+  if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || bias.scalar_type() != kFloat32))
+    throw Error(fmt::format("{}: the bias is float32 ({}), not {} {}", op, out, name_of(bias.scalar_type()),
+                            to_string(bias.sizes())));
+  return in;
+}
+
+/// The weight as floats while a product lasts.
+Tensor unpacked_for_now(const PackedWeight& weight) {
+  const PurposeGuard purpose(Purpose::kWorkspace);
+  return unpack_weight(weight);
+}
+
+/// Of x in float32.
+Tensor weight_only_product(const Tensor& x, const PackedWeight& weight, const Tensor& bias, std::int64_t in) {
+  NoGradGuard no_grad;
+  if (find_kernel(x.device().type(), TENON_OP("weight_only_linear")) == nullptr)
+    return tenon::linear(x, unpacked_for_now(weight), bias.defined() ? std::optional(bias) : std::nullopt);
+  const std::int64_t out = weight.values.size(0);
   Dims sizes = x.impl().sizes();
   sizes[sizes.rank() - 1] = out;
   Tensor y = allocate_like(x, sizes, kFloat32);
@@ -207,11 +229,38 @@ Tensor weight_only_linear(const Tensor& x, const PackedWeight& weight, const Ten
   const auto matrix = [&](const Tensor& tensor, std::int64_t columns) {
     return alias_of(tensor, Dims{rows, columns}, Dims{columns, 1}, tensor.impl().offset());
   };
-  const Tensor result = matrix(y, out), as_rows = matrix(dense(input), in);
+  const Tensor result = matrix(y, out), as_rows = matrix(dense(x), in);
   const WeightOnlyAttributes attributes{.bits = weight.bits, .group = in / weight.scales.size(1)};
   run(TENON_OP("weight_only_linear"), ops::state_of(x), {view_of(result)},
       {view_of(as_rows), view_of(dense(weight.values)), view_of(dense(weight.scales)), view_of(dense(bias))},
       &attributes);
+  return y;
+}
+
+}  // namespace
+
+Tensor weight_only_linear(const Tensor& input, const PackedWeight& weight, const Tensor& bias) {
+  // As a linear layer under autocast.
+  const DeviceType kind = input.device().type();
+  const Tensor x = autocast::is_autocast_enabled(kind)
+                       ? autocast::cached_cast(autocast::get_autocast_dtype(kind), input, kind)
+                       : input;
+  const std::int64_t in = check_weight_only(x, weight, bias);
+  const Dtype dtype = x.scalar_type();
+  const bool is_half = dtype == kFloat16 || dtype == kBFloat16;
+  const auto backward = [bits = weight.bits, in, dtype](Backward& b) {
+    const Tensor dy = b.grad().to(kFloat32);
+    if (b.needs(0)) b.set(0, tenon::matmul(dy, unpacked_for_now({b.saved(0), b.saved(1), bits, in})).to(dtype));
+    if (b.needs(1)) b.set(1, dy.reshape({-1, dy.size(-1)}).sum(0));
+  };
+  Recording recording = record<2>("WeightOnlyLinearBackward0", {&x, &bias}, backward);
+  if (recording) {
+    recording.save(0, weight.values);
+    recording.save(1, weight.scales);
+  }
+  Tensor y = weight_only_product(x.detach().to(kFloat32), weight, bias, in);
+  if (is_half) y = y.to(dtype);
+  recording.output(y);
   return y;
 }
 

@@ -40,19 +40,21 @@ TENON_API QuantizedTensor conv2d(const QuantizedTensor& x, const QuantizedWeight
                                  const Window& window, bool relu, const Requantized& result);
 
 /// Weights of a linear layer that are multiplied as floats. Of 4 bits: two in a byte, the earlier one in the low bits,
-/// each w / scale + 8.
+/// each w / scale + 8; where a row has an odd number, the last byte has one.
 struct PackedWeight {
-  Tensor values;  ///< int8 (out, in), or uint8 (out, in / 2)
+  Tensor values;  ///< int8 (out, in), or uint8 (out, (in + 1) / 2)
   Tensor scales;  ///< float32 (out, in / group)
   int bits = 8;
+  std::int64_t columns = 0;  ///< `in`; 0: as many as the bytes hold
 };
 /// A weight (out, in) as int8 with a scale for each row, or with one for each `group` of a row. Throws Error for bits
-/// other than 8 and 4, a group that does not divide the row (0: the whole row), and an odd one with 4 bits.
+/// other than 8 and 4, a group that does not divide the row (0: the whole row), and with 4 bits an odd part of a row.
 TENON_API PackedWeight pack_weight(const Tensor& weight, int bits, std::int64_t group = 0);
 /// The weight as float32 (out, in).
 TENON_API Tensor unpack_weight(const PackedWeight& weight);
-/// y = x w^T + bias in float32: x (*, in), bias float32 (out) or undefined -> (*, out). Throws Error where sizes,
-/// dtypes or devices do not fit.
+/// y = x w^T + bias, computed in float32: x (*, in), bias float32 (out) or undefined -> (*, out), of x's dtype where
+/// that has 16 bits. Gradients reach x and the bias: a backward pass makes floats of the weight again. Throws Error
+/// where sizes, dtypes or devices do not fit.
 TENON_API Tensor weight_only_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias = {});
 
 }  // namespace tenon::quantized

@@ -1,5 +1,6 @@
 // Estimates of memory, as text, as JSON and as a table.
 #include <tenon/report/run/estimate_report.h>
+#include <tenon/report/run/run_figures.h>
 
 #include <tenon/core/units.h>
 #include <tenon/memory/purpose.h>
@@ -64,6 +65,16 @@ std::string estimate_error_text(const EstimateError& error) {
   return text;
 }
 
+/// ", bfloat16 12.0 MiB": what elements of 16 and 8 bits take of it, at their own peaks.
+std::string narrow_parts(const std::array<Stat, kElementKindCount>& of_purpose) {
+  std::string text;
+  for (const ElementKind kind : {ElementKind::kFloat16, ElementKind::kBFloat16, ElementKind::kInt8}) {
+    const Stat& peak = of_purpose[static_cast<std::size_t>(kind)];
+    if (peak.peak > 0) text += fmt::format(", {} {}", name_of(kind), shown(peak));
+  }
+  return text;
+}
+
 std::string estimate_comment(const Estimate& estimate) {
   const std::size_t columns = output_screen().columns;
   if (!estimate.memory) return commented("no estimate of its memory: " + estimate.problem, columns);
@@ -72,7 +83,9 @@ std::string estimate_comment(const Estimate& estimate) {
   text += fmt::format("# estimated peak requested  {}\n", shown(stats.requested_bytes));
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
     const Stat& peak = stats.requested_by_purpose[static_cast<std::size_t>(purpose)];
-    if (peak.peak > 0) text += fmt::format("#   {:<24}{}\n", name_of(static_cast<Purpose>(purpose)), shown(peak));
+    if (peak.peak > 0)
+      text += fmt::format("#   {:<24}{}{}\n", name_of(static_cast<Purpose>(purpose)), shown(peak),
+                          narrow_parts(stats.requested_by_element[static_cast<std::size_t>(purpose)]));
   }
   text += fmt::format("# estimated peak allocated  {}\n", shown(stats.allocated_bytes));
   text += fmt::format("# estimated peak reserved   {}\n", shown(stats.reserved_bytes));
@@ -108,6 +121,7 @@ std::string estimate_json(const Estimate& estimate, const MemoryStats* measured)
     json["peak_requested_bytes_by_purpose"][std::string(name_of(static_cast<Purpose>(purpose)))] =
         stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
   }
+  json["peak_requested_bytes_by_element"] = element_peaks(stats);
   return json.dump();
 }
 

@@ -61,8 +61,8 @@ std::vector<Field> serving_fields(bool by_purpose) {
       {{"kv_waste", "waste in caches", true, 2}, waste},
       count("generated_symbols", "symbols", false),
       count("tokens_hash", "hash of symbols", false),
-      {{"peak_other_bytes", "caches", by_purpose, -1},
-       [](const RunSummary& run) { return purpose_bytes(run, "other"); }},
+      {{"peak_kv_cache_bytes", "caches", by_purpose, -1},
+       [](const RunSummary& run) { return purpose_bytes(run, "kv_cache"); }},
   };
 }
 
@@ -77,6 +77,31 @@ std::vector<Field> batch_fields(const RunSummary& first) {
           {{"auto_batch_more", "more examples", true, 3}, more},
           {{"auto_batch_seconds", "search s", true, -1},
            [](const RunSummary& run) { return real(figure(run, "auto_batch_seconds"), 1); }}};
+}
+
+/// What elements of 16 and 8 bits take of the memory, at their own peaks: where a run has them.
+std::vector<Field> element_fields(const std::vector<RunSummary>& runs, bool by_purpose) {
+  std::vector<Field> fields;
+  for (const auto& [purpose, title] : {std::pair("activation", "activations"),
+                                       {"gradient", "gradients"},
+                                       {"parameter", "parameters"},
+                                       {"optimizer_state", "optimizer state"},
+                                       {"kv_cache", "caches"}}) {
+    for (const ElementKind kind : {ElementKind::kFloat16, ElementKind::kBFloat16, ElementKind::kInt8}) {
+      const auto cell = [purpose = std::string(purpose), kind = std::string(name_of(kind))](const RunSummary& run) {
+        const auto found = run.peak_bytes_by_element.find(purpose);
+        if (found == run.peak_bytes_by_element.end() || !found->second.contains(kind)) return TableCell();
+        return TableCell(Bytes{found->second.at(kind)});
+      };
+      if (std::ranges::all_of(runs,
+                              [&](const RunSummary& run) { return std::holds_alternative<std::monostate>(cell(run)); }))
+        continue;
+      fields.push_back({{fmt::format("peak_{}_{}_bytes", purpose, name_of(kind)),
+                         fmt::format("{} in {}", title, name_of(kind)), by_purpose, -2},
+                        cell});
+    }
+  }
+  return fields;
 }
 
 /// `first` is the row that the expected time and loss are taken from.
@@ -136,6 +161,7 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       purpose("optimizer_state", "optimizer state"),
       theory("expected_optimizer_bytes", "expected state"),
       purpose("workspace", "workspace"),
+      purpose("cast", "casts"),
       theory("expected_cast_bytes", "expected casts"),
       purpose("data", "data"),
       {{"device_calls_per_step", "device calls/step", !by_purpose},
@@ -179,6 +205,8 @@ Table run_comparison(const std::vector<std::string>& keys, const std::vector<std
     const std::vector<Field> batch = batch_fields(*with_batch);
     shown.insert(shown.begin() + 1, batch.begin(), batch.end());
   }
+  const std::vector<Field> elements = element_fields(runs, view.by_purpose);
+  shown.insert(shown.end(), elements.begin(), elements.end());
   std::vector<Column> columns;
   for (const std::string& key : keys) columns.push_back({.key = key, .title = key, .is_name = true});
   for (const Field& field : shown) columns.push_back(field.column);

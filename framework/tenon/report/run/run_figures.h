@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,21 @@ namespace tenon {
 
 /// Equal for runs whose losses are equal to the last bit; empty where none of them is a number.
 std::string losses_hash(const std::vector<double>& losses);
+
+/// Peaks by purpose, and by what their bytes are made of, {"activation": {"bfloat16": 4096}}: those that are not 0,
+/// each at a moment of its own.
+using ElementPeaks = std::map<std::string, std::map<std::string, std::int64_t>>;
+inline ElementPeaks element_peaks(const MemoryStats& stats) {
+  ElementPeaks peaks;
+  for (std::size_t purpose = 0; purpose < kPurposeCount; ++purpose) {
+    for (std::size_t kind = 0; kind < kElementKindCount; ++kind) {
+      if (const std::int64_t peak = stats.requested_by_element[purpose][kind].peak; peak > 0)
+        peaks[std::string(name_of(static_cast<Purpose>(purpose)))]
+             [std::string(name_of(static_cast<ElementKind>(kind)))] = peak;
+    }
+  }
+  return peaks;
+}
 
 /// The nearest value at that rank; `values` are not empty.
 inline double quantile(std::vector<double> values, double q) {

@@ -94,10 +94,23 @@ std::string facts(const Json& object) {
 }
 
 std::string purposes(const Json& memory) {
-  Table table({{"purpose", "purpose"}, {"peak_requested_bytes", "peak requested"}});
   const Json by_purpose = memory.value("peak_requested_bytes_by_purpose", Json::object());  // outlives its items()
+  const Json by_element = memory.value("peak_requested_bytes_by_element", Json::object());
+  std::vector<std::string> kinds;  // that there are
+  for (int kind = 0; kind < kElementKindCount; ++kind) {
+    const std::string name(name_of(static_cast<ElementKind>(kind)));
+    if (std::ranges::any_of(by_element, [&](const Json& of) { return of.is_object() && of.contains(name); }))
+      kinds.push_back(name);
+  }
+  std::vector<Column> columns = {{"purpose", "purpose"}, {"peak_requested_bytes", "peak requested"}};
+  for (const std::string& kind : kinds) columns.push_back({"peak_" + kind + "_bytes", kind});
+  Table table(std::move(columns));
   for (const auto& [purpose, bytes] : by_purpose.items()) {
-    if (bytes.is_number() && bytes.get<std::int64_t>() > 0) table.add_row({purpose, Bytes{bytes.get<std::int64_t>()}});
+    if (!bytes.is_number() || bytes.get<std::int64_t>() <= 0) continue;
+    std::vector<TableCell> row = {purpose, Bytes{bytes.get<std::int64_t>()}};
+    const Json parts = by_element.value(purpose, Json::object());
+    for (const std::string& kind : kinds) row.push_back(cell_of("peak_bytes", parts.value(kind, Json())));
+    table.add_row(std::move(row));
   }
   return table.empty() ? std::string() : "<h2>What it was for</h2>\n" + html_table(table);
 }

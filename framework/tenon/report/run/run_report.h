@@ -87,8 +87,9 @@ struct RunSummary {
   EstimateError estimate_error;                  ///< of what was expected before the run
   std::vector<RunFault> faults;                  ///< of its allocators
   std::map<std::string, std::int64_t> peak_bytes_by_purpose;
-  std::map<std::string, std::int64_t> bytes_in_peak_phase;  ///< the most of each purpose there
-  std::map<std::string, double> figures;                    ///< among them "expected_…": what theory says
+  std::map<std::string, std::map<std::string, std::int64_t>> peak_bytes_by_element;  ///< those, by kind of element
+  std::map<std::string, std::int64_t> bytes_in_peak_phase;                           ///< the most of each purpose there
+  std::map<std::string, double> figures;  ///< among them "expected_…": what theory says
 
   /// Its last loss is not a finite number, though it had losses: a device that computes nothing has none.
   bool has_diverged() const { return !losses_hash.empty() && !final_loss; }

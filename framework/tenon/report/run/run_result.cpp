@@ -69,6 +69,7 @@ Json memory_json(const ExperimentResult& result) {
     memory["peak_requested_bytes_by_purpose"][std::string(name_of(static_cast<Purpose>(purpose)))] =
         stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
   }
+  memory["peak_requested_bytes_by_element"] = element_peaks(stats);
   const bool has_peak = result.peak.allocated_bytes > 0;
   memory["peak_phase"] = has_peak ? Json(std::string(phase_name(result.peak.phase))) : Json(nullptr);
   for (int purpose = 0; purpose < kPurposeCount && has_peak; ++purpose) {

@@ -41,6 +41,7 @@ std::optional<double> finite(double value) { return std::isfinite(value) ? std::
 void forget_peaks(RunSummary& run) {
   run.peak_requested_bytes = run.peak_allocated_bytes = run.peak_reserved_bytes = std::nullopt;
   run.peak_bytes_by_purpose.clear();
+  run.peak_bytes_by_element.clear();
 }
 
 }  // namespace
@@ -77,6 +78,7 @@ RunSummary summary_of(const RunRecord& record) {
     run.peak_bytes_by_purpose[std::string(name_of(static_cast<Purpose>(purpose)))] =
         stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
   }
+  run.peak_bytes_by_element = element_peaks(stats);
   if (result.peak.allocated_bytes > 0) {
     run.peak_phase = phase_name(result.peak.phase);
     for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
@@ -130,6 +132,7 @@ RunSummary read_summary(const std::filesystem::path& path) {
   run.peak_in_steps_bytes = number<std::int64_t>(memory, "peak_allocated_in_steps_bytes");
   const nlohmann::json purposes = memory.value("peak_requested_bytes_by_purpose", nlohmann::json::object());
   for (const auto& [purpose, bytes] : purposes.items()) run.peak_bytes_by_purpose[purpose] = bytes;
+  run.peak_bytes_by_element = memory.value("peak_requested_bytes_by_element", ElementPeaks());
   if (const auto phase = memory.find("peak_phase"); phase != memory.end() && phase->is_string())
     run.peak_phase = *phase;
   const nlohmann::json in_phase = memory.value("requested_bytes_by_purpose_in_peak_phase", nlohmann::json::object());

@@ -29,13 +29,14 @@ SectionSpec model_section() {
       "model",
       "what is trained",
       {OptionSpec::text("name", train::model_names().front(), "the model").one_of(train::model_names()),
-       OptionSpec::integer(
-           "hidden", 256,
-           "width of hidden layers (mlp), of the embedding (language models, vit), channels (unet, ddpm)")
+       OptionSpec::integer("hidden", 256,
+                           "width of hidden layers (mlp), of the embedding (language models, vit), channels (unet, "
+                           "ddpm, latent-diffusion)")
            .range(std::int64_t{1}, std::int64_t{65536}),
-       OptionSpec::integer("layers", 2, "hidden layers, recurrent layers, transformer blocks, blocks a level (ddpm)")
+       OptionSpec::integer(
+           "layers", 2, "hidden layers, recurrent layers, transformer blocks, blocks a level (ddpm, latent-diffusion)")
            .range(std::int64_t{1}, std::int64_t{1024}),
-       OptionSpec::integer("heads", 4, "attention heads (bert, gpt, llama, moe, vit)")
+       OptionSpec::integer("heads", 4, "attention heads (bert, gpt, latent-diffusion, llama, moe, vit)")
            .range(std::int64_t{1}, std::int64_t{1024}),
        OptionSpec::integer("kv_heads", 0,
                            "heads of keys and values, each for several of queries (llama, moe); 0 = heads")
@@ -65,8 +66,10 @@ SectionSpec model_section() {
        OptionSpec::text("stem", "small",
                         "first layers (resnet18, resnet50): 3 by 3 for small pictures, or those for ImageNet")
            .one_of({"small", "imagenet"}),
-       OptionSpec::text("multipliers", "1,2,2", "channels of each level, in units of hidden (ddpm)"),
+       OptionSpec::text("multipliers", "1,2,2", "channels of each level, in units of hidden (ddpm, latent-diffusion)"),
        OptionSpec::text("attention_sides", "16", "sides of a picture at which there is attention (ddpm)"),
+       OptionSpec::integer("text_width", 64, "features of a symbol of the text that attention reads (latent-diffusion)")
+           .range(std::int64_t{1}, std::int64_t{65536}),
        OptionSpec::integer("channels", 0, "grey values stand in so many channels; 0 = one")
            .range(std::int64_t{0}, std::int64_t{1024}),
        OptionSpec::integer("classes", 0, "classes that a model has room for; 0 = those of the pictures")
@@ -172,6 +175,10 @@ SectionSpec train_section() {
            "many rows; 0 = none")
            .range(std::int64_t{0}, std::int64_t{65536}),
        OptionSpec::real("lora_alpha", 16.0, "what they add is multiplied by lora_alpha / lora_rank").range(0.0, 1e6),
+       OptionSpec::text("lora_weights", "float",
+                        "what the weights that stay as they are consist of, but for the output layer's: floats, or "
+                        "integers (QLoRA)")
+           .one_of({"float", "int8", "int4"}),
        OptionSpec::text("lora_layers", "",
                         "linear layers whose path has this in it; empty: all, the output layer 'head' never"),
        OptionSpec::text("offload", "none",

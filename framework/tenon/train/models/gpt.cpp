@@ -91,6 +91,10 @@ Model make_gpt(const ModelRequest& request) {
   model.casts.head = half * table;
   model.gradients.embedding = request.options.boolean("tied") ? 2 * table : table;
   model.gradients.embedding_parameters = table;
+  if (options.lora_rank == 0) return model;
+  // Neither the table nor the last normalisation learns.
+  model.gradients.head_parameters = model.gradients.chunk_parameters = 0;
+  model.gradients.embedding = model.gradients.embedding_parameters = 0;
   return model;
 }
 

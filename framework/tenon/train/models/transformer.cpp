@@ -24,6 +24,10 @@ namespace {
 /// An element of 16 bits, in those of float32.
 constexpr double kHalf = 0.5;
 
+nn::LayerNorm layer_norm(const TransformerOptions& options) {
+  return nn::LayerNorm(nn::LayerNormOptions({options.width}).eps(options.norm_epsilon));
+}
+
 nn::Linear linear(std::int64_t in, std::int64_t out, double deviation = kInitialDeviation) {
   nn::Linear layer(in, out);
   nn::init::normal_(layer->weight, 0, deviation);
@@ -31,12 +35,16 @@ nn::Linear linear(std::int64_t in, std::int64_t out, double deviation = kInitial
   return layer;
 }
 
+Tensor gelu_of(const Tensor& x, bool exact) { return tenon::gelu(x, exact ? "none" : "tanh"); }
+
 /// linear(gelu(x), weight, bias) that keeps x alone: the backward computes GELU again, which is cheaper than the room
 /// of its values, four times the width of the stream.
 struct GeluLinear : autograd::Function<GeluLinear> {
-  static Tensor forward(autograd::AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        bool exact) {
     context->save_for_backward({x, weight});
-    return tenon::linear(tenon::gelu(x, "tanh"), weight, bias);
+    context->saved_data["exact"] = exact;
+    return tenon::linear(gelu_of(x, exact), weight, bias);
   }
 
   static autograd::variable_list backward(autograd::AutogradContext* context, autograd::variable_list gradients) {
@@ -46,7 +54,7 @@ struct GeluLinear : autograd::Function<GeluLinear> {
     const bool differentiable = GradMode::is_enabled();
     const AutoGradMode records(true);
     const Tensor input = differentiable ? x : x.detach().requires_grad_();
-    const Tensor value = tenon::gelu(input, "tanh");
+    const Tensor value = gelu_of(input, context->saved_data["exact"].toBool());
     Tensor dx, dweight, dbias;
     {
       const AutoGradMode records_again(differentiable);
@@ -55,7 +63,7 @@ struct GeluLinear : autograd::Function<GeluLinear> {
       if (context->needs_input_grad(0)) dx = dy.mm(weight).view(x.sizes());
     }
     if (dx.defined()) dx = autograd::grad({value}, {input}, {dx}, differentiable, differentiable)[0];
-    return {dx, dweight, dbias};
+    return {dx, dweight, dbias, Tensor()};
   }
 };
 
@@ -71,6 +79,7 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
                              .relu = model.text("activation") == "relu",
                              .inplace = request.inplace_activations,
                              .mixed = request.mixed_precision,
+                             .lora_rank = request.lora_rank,
                              .checkpoint = request.checkpoint};
   if (options.width % options.heads != 0) {
     throw Error(fmt::format("model.hidden = {} is not divisible by model.heads = {}", options.width, options.heads));
@@ -85,6 +94,26 @@ std::int64_t positions_of(const ModelRequest& request) {
                             request.options.text("name"), context, given));
   return given > 0 ? given : context;
 }
+
+namespace {
+
+/// Matrices beside frozen layers: each layer keeps its narrow product, and GELU its values beside its input, since a
+/// layer with matrices reads them. Most passes when the hidden layer's two parts are added up, three times its size.
+/// What is before the first block does not learn, so that its stream is not kept, nor what a frozen output layer reads.
+void add_low_rank(const TransformerOptions& options, double positions, ActivationForm& form) {
+  const double unit = positions * static_cast<double>(options.width);
+  const double narrow = positions * static_cast<double>(options.lora_rank);
+  const double hidden = (options.relu ? 1 : 2) * 4 * unit, mask = options.dropout > 0 ? unit : 0;
+  form.embedding = 0;
+  form.block += 4 * narrow + (options.relu ? 0 : 4 * unit);
+  form.passing = 12 * unit - hidden - mask - narrow;
+  form.first_less = unit + 2 * positions;
+  form.head -= unit;
+  form.head_input += unit;
+  form.low_rank_work = 16.0 * static_cast<double>(options.lora_rank) / (12.0 * static_cast<double>(options.width));
+}
+
+}  // namespace
 
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length) {
   const auto positions = static_cast<double>(length);
@@ -126,6 +155,7 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
     form.embedding = unit;
     form.block += 2 * mask;
   }
+  if (options.lora_rank > 0) add_low_rank(options, positions, form);
   return form;
 }
 
@@ -156,6 +186,16 @@ GradientForm mixed_gradient_form(const TransformerOptions& options, double width
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length) {
   const auto width = static_cast<double>(options.width), unit = static_cast<double>(length) * width;
   if (options.mixed) return mixed_gradient_form(options, width, unit);
+  if (options.lora_rank > 0) {
+    // The stream's, and three of the hidden layer: from its weight, from the matrices, and both together.
+    const double row = width * static_cast<double>(options.lora_rank);
+    return {.passing = 13 * unit,
+            .gone_when_passing = options.relu ? 0 : 4 * unit,
+            .first = 5 * row,
+            .largest = 4 * row,
+            .late_passing = 7 * unit,
+            .block_parameters = 16 * row};
+  }
   GradientForm form{.passing = 9 * unit,
                     .first = 4 * width * width + width,
                     .beside_largest = 6 * unit,
@@ -190,10 +230,10 @@ TransformerBlockImpl::TransformerBlockImpl(const TransformerOptions& options)
   const std::int64_t width = options.width;
   // What is added to the residual stream is drawn smaller the more blocks add to it.
   const double residual = kInitialDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
-  norm1_ = register_module("norm1", nn::LayerNorm(nn::LayerNormOptions({width})));
+  norm1_ = register_module("norm1", layer_norm(options));
   qkv_ = register_module("qkv", linear(width, 3 * width));
   out_ = register_module("out", linear(width, width, residual));
-  norm2_ = register_module("norm2", nn::LayerNorm(nn::LayerNormOptions({width})));
+  norm2_ = register_module("norm2", layer_norm(options));
   widen_ = register_module("widen", linear(width, 4 * width));
   narrow_ = register_module("narrow", linear(4 * width, width, residual));
 }
@@ -217,12 +257,13 @@ Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
   if (options_.relu) return narrow_(F::relu(wide, F::ReLUFuncOptions(options_.inplace)));
   // GELU's slope needs its input: there is nothing that it could overwrite. Autocast acts out here, so that the
   // backward finds operands of one dtype.
-  if (narrow_->forward_override() != nullptr) return narrow_(tenon::gelu(wide, "tanh"));  // its weight may be integers
+  if (narrow_->forward_override() != nullptr)
+    return narrow_(gelu_of(wide, options_.exact_gelu));  // its weight may be integers
   const DeviceType kind = wide.device().type();
   const auto operand = [&](const Tensor& parameter) {
     return autocast::is_autocast_enabled(kind) ? autocast::cached_cast(wide.scalar_type(), parameter, kind) : parameter;
   };
-  return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias));
+  return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias), options_.exact_gelu);
 }
 
 Tensor add_to_stream(const Tensor& x, const Tensor& branch, bool inplace) {
@@ -249,7 +290,7 @@ TransformerImpl::TransformerImpl(const TransformerOptions& options) : options_(o
   for (std::int64_t i = 0; i < options.layers; ++i) {
     blocks_.push_back(register_module("block" + std::to_string(i), std::make_shared<TransformerBlockImpl>(options)));
   }
-  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({options.width})));
+  norm_ = register_module("norm", layer_norm(options));
 }
 
 Tensor TransformerImpl::forward(Tensor x) {

@@ -17,10 +17,13 @@ inline constexpr double kInitialDeviation = 0.02;
 struct TransformerOptions {
   std::int64_t width = 0, layers = 0, heads = 0;
   double dropout = 0;
-  bool causal = false;  ///< a position sees itself and what is before it
-  bool relu = false;    ///< instead of GELU
+  bool causal = false;      ///< a position sees itself and what is before it
+  bool relu = false;        ///< instead of GELU
+  bool exact_gelu = false;  ///< else GPT-2's approximation by tanh
+  double norm_epsilon = 1e-5;
   bool inplace = false;
-  bool mixed = false;  ///< trained under autocast: what a model keeps is asked for
+  bool mixed = false;          ///< trained under autocast: what a model keeps is asked for
+  std::int64_t lora_rank = 0;  ///< > 0: only matrices beside the linear layers of its blocks learn: likewise
   CheckpointedBlocks checkpoint{};
 };
 /// From [model] and [train]. Throws Error where the heads do not divide the width.

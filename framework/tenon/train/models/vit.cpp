@@ -1,5 +1,5 @@
 // vit: a vision transformer (Dosovitskiy et al., 2020): patches of a picture as a sequence, with a class token before
-// it whose last state is classified.
+// it whose last state is classified. As published, GELU is computed exactly and norms have an epsilon of 1e-6.
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
 #include <tenon/nn/modules/conv.h>
@@ -17,7 +17,9 @@ namespace F = nn::functional;
 
 struct VitImpl : nn::Module {
   explicit VitImpl(const ModelRequest& request) : dropout(request.options.real("dropout")) {
-    const TransformerOptions options = transformer_options(request, /*causal=*/false);
+    TransformerOptions options = transformer_options(request, /*causal=*/false);
+    options.exact_gelu = true;
+    options.norm_epsilon = 1e-6;
     const DataShape& data = request.data;
     const std::int64_t patch = request.options.integer("patch");
     if (data.height % patch != 0 || data.width % patch != 0) {

@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/nn/attention.h>
+#include <tenon/ops/nn/paged_attention.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/serve/kv_cache.h>
 
@@ -15,8 +16,7 @@ namespace {
 
 /// What is allocated while it lives belongs to a cache.
 struct CacheMemory {
-  PurposeGuard purpose{Purpose::kOther};
-  LabelGuard label{"kv_cache"};
+  PurposeGuard purpose{Purpose::kKvCache};
 };
 
 Tensor rows(const Tensor& like, std::int64_t count) {
@@ -86,19 +86,16 @@ class PagedCache final : public KvCache {
   explicit PagedCache(const CacheShape& shape) : shape_(shape), lengths_(static_cast<std::size_t>(shape.layers), 0) {}
 
   KeysValues append(std::int64_t layer, const KeysValues& more) override {
-    std::int64_t& length = lengths_[static_cast<std::size_t>(layer)];
-    const std::int64_t count = more.keys.size(0), page = shape_.page_positions;
-    take_pages((length + count + page - 1) / page, more.keys);
-    for (std::int64_t done = 0; done < count;) {
-      const std::int64_t at = length + done, inside = at % page, fitting = std::min(page - inside, count - done);
-      const Tensor both = pages_[static_cast<std::size_t>(at / page)].select(0, layer);
-      both.select(0, 0).narrow(0, inside, fitting).copy_(more.keys.narrow(0, done, fitting));
-      both.select(0, 1).narrow(0, inside, fitting).copy_(more.values.narrow(0, done, fitting));
-      done += fitting;
-    }
-    KeysValues all{gathered(layer, 0, length + count), gathered(layer, 1, length + count)};
-    length += count;
-    return all;
+    const std::int64_t length = add(layer, more);
+    return {gathered(layer, 0, length), gathered(layer, 1, length)};
+  }
+
+  Tensor attend(std::int64_t layer, const Tensor& queries, const KeysValues& more) override {
+    const std::int64_t length = add(layer, more);
+    std::vector<Tensor> pages;
+    for (std::int64_t begin = 0; begin < length; begin += shape_.page_positions)
+      pages.push_back(pages_[pages.size()].select(0, layer));
+    return tenon::paged_attention(queries, pages, length);
   }
 
   void rewind(std::int64_t length) override {
@@ -115,7 +112,22 @@ class PagedCache final : public KvCache {
           tenon::empty({shape_.layers, 2, shape_.page_positions, shape_.heads, shape_.depth}, like.options()));
   }
 
-  /// Copied together for attention, which is all that it is for.
+  /// Puts positions into a layer's pages; how many it has then.
+  std::int64_t add(std::int64_t layer, const KeysValues& more) {
+    std::int64_t& length = lengths_[static_cast<std::size_t>(layer)];
+    const std::int64_t count = more.keys.size(0), page = shape_.page_positions;
+    take_pages((length + count + page - 1) / page, more.keys);
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t at = length + done, inside = at % page, fitting = std::min(page - inside, count - done);
+      const Tensor both = pages_[static_cast<std::size_t>(at / page)].select(0, layer);
+      both.select(0, 0).narrow(0, inside, fitting).copy_(more.keys.narrow(0, done, fitting));
+      both.select(0, 1).narrow(0, inside, fitting).copy_(more.values.narrow(0, done, fitting));
+      done += fitting;
+    }
+    return length += count;
+  }
+
+  /// Copied together.
   Tensor gathered(std::int64_t layer, std::int64_t which, std::int64_t length) const {
     const std::int64_t page = shape_.page_positions;
     std::vector<Tensor> parts;
@@ -161,18 +173,23 @@ std::unique_ptr<KvCache> make_cache(CacheKind kind, const CacheShape& shape) {
   return std::make_unique<PagedCache>(shape);
 }
 
+Tensor KvCache::attend(std::int64_t layer, const Tensor& queries, const KeysValues& more) {
+  const std::int64_t count = queries.size(0), heads = queries.size(1), depth = queries.size(2);
+  const KeysValues all = append(layer, more);
+  const std::int64_t shared = all.keys.size(1);
+  // Heads that share a key stand in a dimension of their own, over which keys and values broadcast.
+  const Tensor asked = queries.view({count, shared, heads / shared, depth}).permute({1, 2, 0, 3});
+  const auto seen = [](const Tensor& t) { return t.permute({1, 0, 2}).unsqueeze(1); };
+  const Tensor y = tenon::scaled_dot_product_attention(asked, seen(all.keys), seen(all.values), std::nullopt, 0.0,
+                                                       /*is_causal=*/count > 1);
+  return y.permute({2, 0, 1, 3}).reshape({count, heads, depth});
+}
+
 Tensor attend(const PackedSymbols& packed, std::int64_t layer, const Tensor& queries, const KeysValues& more) {
-  const std::int64_t heads = queries.size(1), depth = queries.size(2), shared = more.keys.size(1);
   std::vector<Tensor> parts;
   for (const PackedSymbols::Span& span : packed.spans) {
     const auto own = [&](const Tensor& t) { return t.narrow(0, span.begin, span.count); };
-    const KeysValues all = span.cache->append(layer, {own(more.keys), own(more.values)});
-    // Heads that share a key stand in a dimension of their own, over which keys and values broadcast.
-    const Tensor asked = own(queries).view({span.count, shared, heads / shared, depth}).permute({1, 2, 0, 3});
-    const auto seen = [](const Tensor& t) { return t.permute({1, 0, 2}).unsqueeze(1); };
-    const Tensor y = tenon::scaled_dot_product_attention(asked, seen(all.keys), seen(all.values), std::nullopt, 0.0,
-                                                         /*is_causal=*/span.count > 1);
-    parts.push_back(y.permute({2, 0, 1, 3}).reshape({span.count, heads * depth}));
+    parts.push_back(span.cache->attend(layer, own(queries), {own(more.keys), own(more.values)}).flatten(1));
   }
   return tenon::cat(parts, 0);
 }

@@ -2,7 +2,7 @@
 //
 //   contiguous   room for as many positions as a request may ever have, taken at its beginning
 //   growing      exactly what there is: each symbol copies a layer into a block that is one position longer
-//   paged        pages of a few positions, taken as they are needed and gathered for attention
+//   paged        pages of a few positions, taken as they are needed and read by attention where they are
 //                (Kwon et al., "Efficient memory management for large language model serving with PagedAttention",
 //                2023)
 #pragma once
@@ -42,7 +42,7 @@ struct KeysValues {
   Tensor keys, values;
 };
 
-/// Of one request. Its memory has the purpose "other" and the label "kv_cache".
+/// Of one request. Its memory has the purpose "kv_cache".
 class KvCache {
  public:
   KvCache() = default;
@@ -53,6 +53,9 @@ class KvCache {
   /// Adds positions to a layer; what it has then, valid until its next change. Throws OutOfMemory, and has not changed
   /// then.
   virtual KeysValues append(std::int64_t layer, const KeysValues& more) = 0;
+  /// The same, and attention to it: of queries (T, heads, depth) of the positions that are added, each sees itself and
+  /// what is before it. Gives (T, heads, depth).
+  virtual Tensor attend(std::int64_t layer, const Tensor& queries, const KeysValues& more);
   /// Forgets what came after the first `length` positions, in every layer.
   virtual void rewind(std::int64_t length) = 0;
 };

@@ -117,6 +117,12 @@ void check_lora(const ExperimentConfig& config) {
 
 }  // namespace
 
+bool has_low_rank_form(const Options& train) {
+  const std::string& offload = train.text("offload");
+  return train.text("lora_layers").empty() && !train.text("precision").ends_with("-mixed") &&
+         offload != "activations" && offload != "both";
+}
+
 CheckpointPolicy policy_of(const KeptKinds& kinds) {
   std::vector<std::string> names = kinds.operators;
   if (kinds.products) names.insert(names.end(), {"mm", "bmm", "addmm", "baddbmm"});
@@ -158,7 +164,11 @@ Techniques techniques_of(const ExperimentConfig& config) {
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   if (techniques.offload_activations || techniques.offload_optimizer) check_offload(config, techniques);
   check_optimizer_states(config);
-  if (techniques.lora) check_lora(config);
+  if (techniques.lora)
+    check_lora(config);
+  else if (train.text("lora_weights") != "float")
+    throw config.error("train.lora_weights",
+                       "weights of integers do not learn: train.lora_rank puts matrices beside them that do");
   if (techniques.master_weights && size_of(precision_named(train.text("precision")).parameters) != 2)
     throw config.error(
         "train.master_weights",

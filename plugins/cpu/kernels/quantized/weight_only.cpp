@@ -27,7 +27,7 @@ void dequantize_bytes(const Weights& w, i64 row, float* to) {
 }
 
 void dequantize_halves(const Weights& w, i64 row, float* to) {
-  const auto* from = static_cast<const u8*>(w.values) + row * w.columns / 2;
+  const auto* from = static_cast<const u8*>(w.values) + row * ((w.columns + 1) / 2);
   const i64 groups = w.columns / w.group;
   for (i64 g = 0; g < groups; ++g) {
     const float scale = w.scales[row * groups + g];
@@ -37,6 +37,8 @@ void dequantize_halves(const Weights& w, i64 row, float* to) {
       to[2 * i + 1] = static_cast<float>((byte >> 4) - 8) * scale;
     }
   }
+  if (w.columns % 2 != 0)  // the last byte has one
+    to[w.columns - 1] = static_cast<float>((from[w.columns / 2] & 15) - 8) * w.scales[(row + 1) * groups - 1];
 }
 
 void weight_only_linear(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
