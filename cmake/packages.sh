@@ -8,6 +8,7 @@ readonly packages_build="
   libelf-dev libssl-dev libutf8proc-dev
   libopenblas-dev libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev ?librapidcheck-dev
+  ?libopenmpi-dev ?openmpi-bin
   ?dataset-fashion-mnist"
 readonly packages_full="clang libomp-dev libclang-rt-dev|libclang-rt-18-dev|libclang-rt-14-dev"
 readonly packages_lint="?clang-format-14 ?clang-tidy-14 shellcheck" # other versions format and warn differently

@@ -16,7 +16,7 @@ class Host;  // host.h
 /// Raised when an interface changes in place, when one grows, respectively. A plugin needs the host's major, and a
 /// minor that is not newer than the host's.
 inline constexpr std::uint16_t kAbiMajor = 2;
-inline constexpr std::uint16_t kAbiMinor = 1;
+inline constexpr std::uint16_t kAbiMinor = 2;
 
 inline constexpr char kMagic[8] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'G'};
 inline constexpr char kDescriptorSymbol[] = "tenon_plugin_descriptor";
