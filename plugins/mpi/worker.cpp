@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kAnswerTime{2000};  ///< for the others to say where they are
-constexpr milliseconds kTellTime{2000};    ///< for a failure to be on its way
+constexpr milliseconds kTellTime{500};     ///< for a failure to be on its way: mpirun kills a second after a death
 constexpr milliseconds kWatchEvery{20};
 constexpr int kBusyTurns = 100;  ///< that find nothing before the thread rests
 
@@ -294,7 +294,8 @@ void Worker::fail(const DistributedError& error, bool tell_others) {
       ControlMessage message{.kind = ControlMessage::kAbort, .code = static_cast<std::int32_t>(error.exit_code())};
       message.set_text(error.what());
       message.set_blamed(error.ranks());
-      control_->send_to_all(message);
+      for (int rank = 0; rank < peers_->size(); ++rank)
+        if (rank != peers_->rank() && !peers_->has_ended(rank)) control_->send(message, rank);
     }
     const auto deadline = Clock::now() + kTellTime;
     while (!control_->is_flushed() && Clock::now() < deadline) std::this_thread::sleep_for(microseconds(100));

@@ -4,12 +4,17 @@
 #include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/serve/serving.h>
+#include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/training.h>
 
 namespace tenon {
 void check_experiment(const ExperimentConfig& config) {
-  if (train::serves(config)) return train::check_serving(config);
+  if (train::serves(config)) {
+    train::check_ranks(config);
+    return train::check_serving(config);
+  }
+  train::check_ranks(config);
   train::check_data(config);
   train::check_auto_batch(config);
   train::techniques_of(config);
@@ -19,7 +24,7 @@ ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& pr
   if (train::serves(config)) return train::run_serving(config, progress);
   if (train::has_auto_batch(config))
     throw Error("train.batch_size is \"auto\": with_largest_batch() says which number that is");
-  return train::Training(config, progress, {}, state).run();
+  return train::Training(config, progress, {}, train::as_rank_0_says(state)).run();
 }
 
 }  // namespace tenon

@@ -54,8 +54,11 @@ std::vector<SectionSpec> runtime_sections() {
            OptionSpec::text("name", "", "the communicator between them, which a plugin supplies; empty: one process"),
            OptionSpec::size("bucket_cap", std::size_t{25} << 20,
                             "gradients are summed over the ranks in buckets of this size"),
-           OptionSpec::boolean("overlap", true,
-                               "a bucket is on its way while backward goes on, not when it has ended")}});
+           OptionSpec::boolean("overlap", true, "a bucket is on its way while backward goes on, not when it has ended"),
+           OptionSpec::boolean("broadcast_buffers", true,
+                               "what batch norm remembers becomes that of rank 0 before each step"),
+           OptionSpec::boolean("find_unused_parameters", false,
+                               "for models of which a step does not use every parameter")}});
   sections.push_back(
       {.name = "report",
        .summary = "what a run leaves behind besides result.json and config.resolved.toml",

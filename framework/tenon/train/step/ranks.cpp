@@ -1,0 +1,127 @@
+// Sums over the ranks, and what is theirs alone.
+#include <tenon/train/step/ranks.h>
+
+#include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/lora.h>
+#include <tenon/tensor/generator.h>
+#include <tenon/train/estimate/largest_batch.h>
+#include <tenon/train/input/split_mix.h>
+#include <tenon/train/run_experiment.h>
+#include <tenon/train/serve/serving.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tenon::train {
+namespace {
+
+/// Dropout of two ranks is not the same; parameters are made by then, alike on all.
+void give_own_random_numbers(int rank) {
+  if (rank == 0) return;
+  RandomStates states = random_states();
+  for (auto& state : states.states) state.seed = SplitMix(state.seed + static_cast<std::uint64_t>(rank)).next();
+  set_random_states(states);
+}
+
+}  // namespace
+
+Ranks::Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator)
+    : options_(config.section("distributed")), communicator_(std::move(communicator)) {}
+
+void Ranks::begin(const nn::Module& module) {
+  if (!are_many()) return;
+  std::vector<Tensor> state = module.parameters();
+  for (const Tensor& buffer : module.buffers()) state.push_back(buffer);
+  distributed::broadcast_coalesced(*communicator_, state, /*root=*/0);
+  give_own_random_numbers(rank());
+  std::vector<std::pair<std::string, Tensor>> parameters;
+  for (const auto& named : module.named_parameters()) parameters.emplace_back(named.key(), named.value());
+  const std::size_t cap = options_.size("bucket_cap");
+  reducer_ = std::make_unique<distributed::Reducer>(
+      std::move(parameters), communicator_,
+      distributed::ReducerOptions{.bucket_bytes = cap,
+                                  .first_bucket_bytes = std::min(cap, std::size_t{1} << 20),
+                                  .find_unused_parameters = options_.boolean("find_unused_parameters"),
+                                  .average = false,
+                                  .overlap = options_.boolean("overlap")});
+}
+
+void Ranks::share_buffers(const nn::Module& module) {
+  if (!are_many() || !options_.boolean("broadcast_buffers")) return;
+  if (const std::vector<Tensor> buffers = module.buffers(); !buffers.empty())
+    distributed::broadcast_coalesced(*communicator_, buffers, /*root=*/0);
+}
+
+void Ranks::before_last_backward(const Tensor& loss) {
+  if (reducer_) reducer_->prepare_for_backward({loss});
+}
+
+void Ranks::sum(std::vector<double>& parts) const {
+  if (!are_many()) return;
+  communicator_->all_reduce({.data = parts.data(), .count = parts.size(), .dtype = kFloat64}, ReduceOp::kSum)->wait();
+}
+
+double Ranks::sum(double part) const {
+  std::vector<double> one = {part};
+  sum(one);
+  return one.front();
+}
+
+bool Ranks::any(bool mine) const {
+  if (!are_many()) return mine;
+  std::uint8_t one = mine ? 1 : 0;
+  communicator_->all_reduce({.data = &one, .count = 1, .dtype = kUInt8}, ReduceOp::kMax)->wait();
+  return one != 0;
+}
+
+std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
+  if (!are_many()) return {};
+  std::vector<std::int64_t> own = {mine.requested_bytes.peak, mine.allocated_bytes.peak, mine.reserved_bytes.peak};
+  std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(size()));
+  communicator_
+      ->all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
+                   {.data = own.data(), .count = own.size(), .dtype = kInt64})
+      ->wait();
+  std::vector<RankMemory> ranks;
+  for (std::size_t i = 0; i < all.size(); i += own.size())
+    ranks.push_back(
+        {.peak_requested_bytes = all[i], .peak_allocated_bytes = all[i + 1], .peak_reserved_bytes = all[i + 2]});
+  return ranks;
+}
+
+void Ranks::note_communication(std::vector<std::pair<std::string, double>>& figures) const {
+  if (!reducer_) return;
+  const distributed::ReducerStats& stats = reducer_->stats();
+  figures.emplace_back("ranks", size());
+  figures.emplace_back("sent_gradient_bytes", static_cast<double>(stats.bytes));
+  figures.emplace_back("communication_seconds", stats.busy_seconds);
+  figures.emplace_back("communication_waited_seconds", stats.waited_seconds);
+  figures.emplace_back("communication_hidden", stats.hidden_share());
+}
+
+void Ranks::abort(const std::exception& reason) const noexcept {
+  if (!communicator_) return;
+  const auto* const known = dynamic_cast<const Error*>(&reason);
+  communicator_->abort(reason.what(), known == nullptr ? ExitCode::kFailed : known->exit_code());
+}
+
+RunState as_rank_0_says(RunState state) {
+  if (state.ranks == nullptr || state.ranks->size() == 1) return state;
+  std::uint8_t goes_on = state.go_on ? 1 : 0;
+  state.ranks->broadcast({.data = &goes_on, .count = 1, .dtype = kUInt8}, /*root=*/0)->wait();
+  state.go_on = goes_on != 0;
+  return state;
+}
+
+void check_ranks(const ExperimentConfig& config) {
+  if (config.distributed.name.empty()) return;
+  const auto refuse = [&](const char* key, const char* why) { throw config.error(key, why); };
+  if (serves(config)) refuse("distributed.name", "requests are served by one process: leave it out with [serve]");
+  if (has_auto_batch(config))
+    refuse("train.batch_size", "\"auto\" finds the largest batch of one process: with ranks give a number");
+  if (config.section("train").boolean("optimizer_in_backward"))
+    refuse("train.optimizer_in_backward",
+           "ranks sum their gradients before the update, and here they are gone by then");
+}
+
+}  // namespace tenon::train
