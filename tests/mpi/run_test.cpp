@@ -132,6 +132,45 @@ TEST_F(RankRuns, ARunGoesOnWithAnotherNumberOfRanks) {
   EXPECT_EQ(std::vector<double>(whole.begin() + 3, whole.end()), rest);
 }
 
+TEST_F(RankRuns, DividedStatesOfTheOptimizerGiveTheSameBitsWithLessMemory) {
+  ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
+  const Launched launched = ranks(4, "exp.toml 'distributed.shard=\"optimizer\"' --out divided");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  EXPECT_EQ(losses_of(result("divided")), losses_of(result("whole")));
+  const auto states = [&](const char* out) {
+    std::vector<std::int64_t> bytes;
+    const auto json = result(out);
+    for (const auto& memory : json["ranks"]["memory"]) bytes.push_back(memory["peak_optimizer_state_bytes"]);
+    return bytes;
+  };
+  const auto whole = states("whole"), divided = states("divided");
+  std::int64_t sum = 0;
+  for (const std::int64_t bytes : divided) sum += bytes;
+  const auto expected = [&](const char* out) {
+    return result(out)["result"]["figures"]["expected_optimizer_bytes"].get<std::int64_t>();
+  };
+  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(whole[0]), 0.03 * static_cast<double>(whole[0]));
+  EXPECT_NEAR(static_cast<double>(divided[0]), static_cast<double>(expected("divided")), 0.03 * expected("divided"));
+  EXPECT_NEAR(static_cast<double>(whole[0]), static_cast<double>(expected("whole")), 0.03 * expected("whole"));
+  EXPECT_LT(divided[3], divided[0]);
+}
+
+TEST_F(RankRuns, DividedStatesAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
+  const std::string shard = "'distributed.shard=\"optimizer\"' ";
+  ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
+  const Launched first = ranks(4, "exp.toml " + shard + "train.stop_at=3 train.save=state --out first");
+  ASSERT_EQ(first.code, 0) << first.text;
+  ASSERT_EQ(ranks(4, "exp.toml " + shard + "train.resume=state --out second").code, 0);
+  const auto whole = losses_of(result("whole"));
+  const std::vector<double> rest(whole.begin() + 3, whole.end());
+  EXPECT_EQ(losses_of(result("second")), rest);
+  alone("exp.toml 'distributed.name=\"\"' train.micro_batches=4 train.resume=state --out one");
+  EXPECT_EQ(losses_of(result("one")), rest);
+  const Launched two = ranks(2, "exp.toml " + shard + "train.resume=state --out two");
+  ASSERT_EQ(two.code, 0) << two.text;
+  for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << i;
+}
+
 TEST_F(RankRuns, BatchNormAndDropoutTrain) {
   folder_.write("net.toml", experiment(std::string("[distributed]\nname = \"mpi\"\n")) + "");
   const Launched launched = ranks(2, "net.toml 'model.name=\"mlp\"' model.dropout=0.5 --out dropout");

@@ -48,6 +48,7 @@ struct RankMemory {
   std::int64_t peak_requested_bytes = 0;
   std::int64_t peak_allocated_bytes = 0;
   std::int64_t peak_reserved_bytes = 0;
+  std::int64_t peak_optimizer_state_bytes = 0;  ///< as requested
 };
 
 struct ExperimentResult {

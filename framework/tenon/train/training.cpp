@@ -56,6 +56,7 @@ ExperimentResult Training::run_to_its_end() {
   prepare();
   check_sizes();
   resume();
+  ranks_.shard(*optimizer_);
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
   make_step();
   result_.memory = device_.allocator().stats();
@@ -202,15 +203,20 @@ RunPosition Training::position() const {
           .examples = data_.train->size()};
 }
 
-void Training::save() const {
+void Training::save() {
   const std::string& file = options_.text("save");
-  if (file.empty() || limits_.steps > 0 || !ranks_.is_writer()) return;
-  save_run(config_.resolve(file), *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
+  if (file.empty() || limits_.steps > 0) return;
+  ranks_.save_on_writer([&] {
+    save_run(config_.resolve(file), *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
+  });
 }
 
 /// A run goes on where its state cannot be kept: its figures are worth more.
 void Training::keep_state() {
-  if (state_.file.empty() || !ranks_.is_writer()) return;
+  if (!state_.file.empty()) ranks_.save_on_writer([this] { write_state(); });
+}
+
+void Training::write_state() {
   try {
     save_run(state_.file, *model_.module, *optimizer_, precision_->scaler(), position(), so_far());
     result_.kept_step = steps_done();
@@ -230,7 +236,7 @@ TheoryRequest Training::theory_request() const {
           .gradients = model_.gradients,
           .casts = model_.casts,
           .parameters = result_.parameters,
-          .state = state_bytes(options_, nn::trainable_parameters(*model_.module)),
+          .state = state_bytes(options_, ranks_.remembered(nn::trainable_parameters(*model_.module))),
           .data_bytes = current(Purpose::kData),
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = (batch_size_ + ranks_.size() - 1) / ranks_.size(),

@@ -55,8 +55,9 @@ class Training {
   void resume();
   RunPosition position() const;
   ExperimentResult so_far() const;
-  void save() const;
+  void save();
   void keep_state();
+  void write_state();
   TheoryRequest theory_request() const;
   /// `train.checkpoint_budget`: how many blocks run again.
   void choose_checkpoints();

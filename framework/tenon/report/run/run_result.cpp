@@ -110,7 +110,8 @@ Json ranks_json(const std::vector<RankMemory>& ranks) {
     json["memory"].push_back({{"rank", rank},
                               {"peak_requested_bytes", ranks[rank].peak_requested_bytes},
                               {"peak_allocated_bytes", ranks[rank].peak_allocated_bytes},
-                              {"peak_reserved_bytes", ranks[rank].peak_reserved_bytes}});
+                              {"peak_reserved_bytes", ranks[rank].peak_reserved_bytes},
+                              {"peak_optimizer_state_bytes", ranks[rank].peak_optimizer_state_bytes}});
   }
   return json;
 }

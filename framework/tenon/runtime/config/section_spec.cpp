@@ -55,6 +55,10 @@ std::vector<SectionSpec> runtime_sections() {
            OptionSpec::size("bucket_cap", std::size_t{25} << 20,
                             "gradients are summed over the ranks in buckets of this size"),
            OptionSpec::boolean("overlap", true, "a bucket is on its way while backward goes on, not when it has ended"),
+           OptionSpec::text("shard", "none",
+                            "what is divided over the ranks instead of being on each: nothing, or what the optimiser "
+                            "remembers (ZeRO 1)")
+               .one_of({"none", "optimizer"}),
            OptionSpec::boolean("broadcast_buffers", true,
                                "what batch norm remembers becomes that of rank 0 before each step"),
            OptionSpec::boolean("find_unused_parameters", false,

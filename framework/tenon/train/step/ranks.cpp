@@ -2,7 +2,7 @@
 #include <tenon/train/step/ranks.h>
 
 #include <tenon/nn/distributed/collectives.h>
-#include <tenon/nn/lora.h>
+#include <tenon/runtime/result_files.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/input/split_mix.h>
@@ -46,6 +46,26 @@ void Ranks::begin(const nn::Module& module) {
                                   .overlap = options_.boolean("overlap")});
 }
 
+void Ranks::shard(optim::Optimizer& optimizer) {
+  if (are_many() && options_.text("shard") == "optimizer")
+    sharded_ = std::make_unique<optim::ZeroRedundancyOptimizer>(optimizer, communicator_);
+}
+
+std::vector<Tensor> Ranks::remembered(const std::vector<Tensor>& trained) const {
+  if (!are_many() || options_.text("shard") != "optimizer") return trained;
+  const std::vector<int> owners = optim::partition_parameters(trained, size());
+  std::vector<Tensor> own;
+  for (std::size_t i = 0; i < trained.size(); ++i)
+    if (owners[i] == rank()) own.push_back(trained[i]);
+  return own;
+}
+
+void Ranks::save_on_writer(const std::function<void()>& save) {
+  if (sharded_) sharded_->consolidate_state_dict(/*to=*/0);
+  if (is_writer()) save();
+  if (sharded_) sharded_->drop_consolidated();
+}
+
 void Ranks::share_buffers(const nn::Module& module) {
   if (!are_many() || !options_.boolean("broadcast_buffers")) return;
   if (const std::vector<Tensor> buffers = module.buffers(); !buffers.empty())
@@ -76,7 +96,9 @@ bool Ranks::any(bool mine) const {
 
 std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
   if (!are_many()) return {};
-  std::vector<std::int64_t> own = {mine.requested_bytes.peak, mine.allocated_bytes.peak, mine.reserved_bytes.peak};
+  const auto states = mine.requested_by_purpose[static_cast<std::size_t>(Purpose::kOptimizerState)].peak;
+  std::vector<std::int64_t> own = {mine.requested_bytes.peak, mine.allocated_bytes.peak, mine.reserved_bytes.peak,
+                                   states};
   std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(size()));
   communicator_
       ->all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
@@ -84,8 +106,10 @@ std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
       ->wait();
   std::vector<RankMemory> ranks;
   for (std::size_t i = 0; i < all.size(); i += own.size())
-    ranks.push_back(
-        {.peak_requested_bytes = all[i], .peak_allocated_bytes = all[i + 1], .peak_reserved_bytes = all[i + 2]});
+    ranks.push_back({.peak_requested_bytes = all[i],
+                     .peak_allocated_bytes = all[i + 1],
+                     .peak_reserved_bytes = all[i + 2],
+                     .peak_optimizer_state_bytes = all[i + 3]});
   return ranks;
 }
 
@@ -107,9 +131,11 @@ void Ranks::abort(const std::exception& reason) const noexcept {
 
 RunState as_rank_0_says(RunState state) {
   if (state.ranks == nullptr || state.ranks->size() == 1) return state;
-  std::uint8_t goes_on = state.go_on ? 1 : 0;
-  state.ranks->broadcast({.data = &goes_on, .count = 1, .dtype = kUInt8}, /*root=*/0)->wait();
-  state.go_on = goes_on != 0;
+  const std::uint8_t goes_on = state.go_on ? 1 : 0;
+  std::uint8_t said[] = {goes_on, static_cast<std::uint8_t>(state.file.empty() ? 0 : 1)};
+  state.ranks->broadcast({.data = said, .count = 2, .dtype = kUInt8}, /*root=*/0)->wait();
+  state.go_on = said[0] != 0;
+  if (said[1] != 0 && state.file.empty()) state.file = kStateFile;  // of rank 0, which alone writes it
   return state;
 }
 
@@ -122,6 +148,10 @@ void check_ranks(const ExperimentConfig& config) {
   if (config.section("train").boolean("optimizer_in_backward"))
     refuse("train.optimizer_in_backward",
            "ranks sum their gradients before the update, and here they are gone by then");
+  if (config.section("distributed").text("shard") == "optimizer" &&
+      config.section("train").text("precision").starts_with("float16"))
+    refuse("distributed.shard",
+           "with train.precision = \"float16…\" whether a step is left out is known to the scaler alone");
 }
 
 }  // namespace tenon::train

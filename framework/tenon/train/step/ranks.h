@@ -9,10 +9,12 @@
 #include <tenon/memory/stats.h>
 #include <tenon/nn/distributed/reducer.h>
 #include <tenon/nn/module.h>
+#include <tenon/optim/zero_redundancy_optimizer.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -36,6 +38,16 @@ class Ranks {
 
   /// Before the first step: parameters and buffers become those of rank 0, each rank gets random numbers of its own.
   void begin(const nn::Module& module);
+  /// With distributed.shard = "optimizer", after begin(): this rank remembers its part alone.
+  void shard(optim::Optimizer& optimizer);
+  /// Of these parameters those whose states this rank holds.
+  std::vector<Tensor> remembered(const std::vector<Tensor>& trained) const;
+  bool is_sharded() const { return sharded_ != nullptr; }
+  /// The update, where is_sharded().
+  void step() { sharded_->step(); }
+  /// `save` on rank 0, which has what all ranks remember meanwhile.
+  void save_on_writer(const std::function<void()>& save);
+
   /// Before forward passes, in training and in a test: what batch norm remembers becomes that of rank 0.
   void share_buffers(const nn::Module& module);
   /// The backward pass from `loss` ends with gradients that are summed over the ranks.
@@ -58,6 +70,7 @@ class Ranks {
   const Options& options_;
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<distributed::Reducer> reducer_;
+  std::unique_ptr<optim::ZeroRedundancyOptimizer> sharded_;
 };
 
 /// Whether the run goes on from its state file, as rank 0 has found it: the others may have looked at another moment.

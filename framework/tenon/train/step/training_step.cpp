@@ -79,7 +79,11 @@ void TrainingStep::update() {
     nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
   }
   updating_ = true;
-  parts_.precision.step(parts_.optimizer);
+  if (parts_.ranks.is_sharded()) {
+    parts_.ranks.step();
+  } else {
+    parts_.precision.step(parts_.optimizer);
+  }
   parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
 }
 
