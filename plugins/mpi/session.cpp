@@ -3,16 +3,18 @@
 
 #include "check.h"
 
+#include <tenon/comm/rank_environment.h>
+
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <future>
+#include <memory>
 #include <thread>
 
 namespace tenon::mpi {
@@ -24,6 +26,12 @@ std::atomic<bool>& stays_open() {
   static std::atomic<bool> value = false;
   return value;
 }
+
+}  // namespace
+
+void leave_session_open() { stays_open() = true; }
+
+namespace {
 
 /// MPI_Finalize waits for every rank. One that died in between must not keep this process.
 void end_session(int status, void*) {
@@ -44,11 +52,29 @@ void show_library() {
     ::dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
+/// MPI_Init_thread waits for every rank, in a thread that is left behind where one does not come.
+void initialize(std::chrono::milliseconds timeout) {
+  auto done = std::make_shared<std::promise<int>>();
+  std::future<int> ended = done->get_future();
+  std::thread([done] {
+    int provided = 0;
+    done->set_value(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+  }).detach();
+  if (ended.wait_for(timeout) != std::future_status::ready) {
+    leave_session_open();
+    const RankEnvironment launched = rank_environment();
+    throw DistributedError(
+        fmt::format("rank {} of {}: not every rank has begun MPI within {:.1f} s (timeout): one of them "
+                    "hangs before it, or was not started",
+                    launched.rank, launched.size, std::chrono::duration<double>(timeout).count()),
+        {});
+  }
+  check(ended.get(), "MPI_Init_thread");
+}
+
 }  // namespace
 
-void leave_session_open() { stays_open() = true; }
-
-void begin_session() {
+void begin_session(std::chrono::milliseconds timeout) {
   int is_begun = 0, is_ended = 0, provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_begun);
   MPI_Finalized(&is_ended);
@@ -57,7 +83,8 @@ void begin_session() {
     MPI_Query_thread(&provided);
   } else {
     show_library();
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+    initialize(timeout);
+    MPI_Query_thread(&provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     ::on_exit(&end_session, nullptr);
   }

@@ -26,9 +26,12 @@ bool is_message(CommKind kind) { return kind == CommKind::kSend || kind == CommK
 }  // namespace
 
 Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
-  begin_session();
-  check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
-  check(MPI_Comm_dup(MPI_COMM_WORLD, &control_comm_), "MPI_Comm_dup");
+  begin_session(settings.timeout);
+  for (MPI_Comm* const comm : {&comm_, &control_comm_}) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Comm_idup(MPI_COMM_WORLD, comm, &request), "MPI_Comm_idup");
+    complete(request, settings.timeout, "the ranks meet");
+  }
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(control_comm_, MPI_ERRORS_RETURN);
   peers_ = std::make_unique<Peers>(comm_, settings.timeout);

@@ -65,6 +65,13 @@ TEST(MpiFailures, ARankWhoseProgramHangsIsNamedWithWhereItIs) {
   EXPECT_LT(ended.seconds, kBound);
 }
 
+TEST(MpiFailures, RanksDoNotWaitForEverForOneThatNeverComes) {
+  const Ended ended = ranks_with("late");
+  EXPECT_THAT(ended.text, HasSubstr("rank 0 of 4: not every rank has begun MPI within 1.0 s (timeout)"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
 TEST(MpiFailures, ARankThatIsStoppedIsNamed) {
   const Ended ended = ranks_with("stopped");
   EXPECT_THAT(ended.text,

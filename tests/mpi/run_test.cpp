@@ -30,7 +30,8 @@ class RankRuns : public testing::Test {
     return mpirun(folder_, "-n " + std::to_string(count) + " $tenon run " + words);
   }
   void alone(const std::string& words) const {
-    const std::string line = "cd '" + folder_.path().string() + "' && " TENON_PROGRAM " run " + words + " >said 2>&1";
+    const std::string line = "cd '" + folder_.path().string() +
+                             "' && ASAN_OPTIONS=detect_leaks=0 " TENON_PROGRAM " run " + words + " >said 2>&1";
     EXPECT_EQ(std::system(line.c_str()), 0) << read_bytes(folder_.path() / "said");
   }
   Folder folder_;
