@@ -8,8 +8,8 @@ readonly packages_build="
   libelf-dev libssl-dev libutf8proc-dev
   libopenblas-dev libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev ?librapidcheck-dev
-  ?dataset-fashion-mnist
-  ?openmpi-bin ?slurm-wlm ?munge"
+  ?libopenmpi-dev ?openmpi-bin ?slurm-wlm ?munge
+  ?dataset-fashion-mnist"
 readonly packages_full="clang libomp-dev libclang-rt-dev|libclang-rt-18-dev|libclang-rt-14-dev"
 readonly packages_lint="?clang-format-14 ?clang-tidy-14 shellcheck" # other versions format and warn differently
 readonly packages_mutate="python3 python3-clang-14|python3-clang-18"

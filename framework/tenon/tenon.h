@@ -12,6 +12,7 @@
 #include <tenon/optim/optim.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
+#include <tenon/runtime/process_group.h>
 #include <tenon/tensor/captured_graph.h>
 #include <tenon/tensor/libtorch/libtorch_dtypes.h>
 #include <tenon/tensor/libtorch/libtorch_names.h>

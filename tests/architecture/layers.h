@@ -24,7 +24,7 @@ inline const std::vector<Layers> kRanks = {
     {"tensor"},
     {"dispatch"},
     {"plugin"},
-    {"device", "kernel"},
+    {"device", "kernel", "comm"},
     {"memory"},
     {"core"},
 };
@@ -36,7 +36,7 @@ inline const std::map<std::string, Layers> kSideways = {
 };
 
 /// What a backend may see, and what an allocator may see.
-inline const Layers kBelowTheBoundary = {"plugin", "device", "kernel", "memory", "core"};
+inline const Layers kBelowTheBoundary = {"plugin", "device", "kernel", "comm", "memory", "core"};
 inline const Layers kSeenByAllocators = {"plugin", "memory", "core"};
 
 inline int rank_of(const std::string& layer) {

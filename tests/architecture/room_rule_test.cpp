@@ -40,7 +40,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     // The front end's functions and modules share their options: a module is its function with parameters.
     {"nn",
      {{"nn.*", "functional.*", "parallel.*", "lora.*"},
-      {"quantization"},
+      {"quantization", "distributed"},
       {"modules/sequence"},
       {"modules", "functional"},
       {".", "containers", "serialize"},
@@ -51,7 +51,8 @@ const std::map<std::string, std::vector<Group>> kRooms = {
     {"conformance", {{"checks", ".", "findings", "process"}}},
     {"data", {{"."}, {"detail"}}},
     {"runtime",
-     {{"config"},
+     {{"process_group.*"},
+      {"config"},
       {"environment.*", "device_setup.*", "allocator_spec.*", "conf_policy.*"},
       {"plugins"},
       {"log.*", "run_status.*"}}},

@@ -25,6 +25,13 @@ awk -v page="$page" '
   END { printf "echo \"%d blocks\"\n", blocks }
 ' "$TENON_SOURCE_DIR/$page" >"$scratch/commands.sh"
 
+# A page shows mpirun as its reader types it; here it may run as root, and with fewer cores than ranks.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo
+if grep -q '^mpirun ' "$scratch/commands.sh" && [[ ! -e $TENON_BINARY_DIR/lib/tenon/plugins/mpi.so ]]; then
+  echo "the plugin mpi is not built: apt install libopenmpi-dev openmpi-bin"
+  exit 77
+fi
 cd "$scratch/checkout"
 # A page may show only code and commands that are not run here; then there is nothing to fail.
 PATH=$TENON_BINARY_DIR/bin:$PATH HOME=$scratch bash -euxo pipefail "$scratch/commands.sh"

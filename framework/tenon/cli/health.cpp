@@ -67,6 +67,17 @@ void check_devices(std::vector<HealthFinding>& findings) {
   }
 }
 
+void check_communicators(std::vector<HealthFinding>& findings) {
+  const std::vector<std::string> names = communicator_names();
+  for (const std::string& name : names)
+    findings.push_back({"communicator " + name, HealthState::kOk, find_communicator(name).summary, "", true});
+  for (const ShippedCommunicator& shipped : shipped_communicators()) {
+    if (std::find(names.begin(), names.end(), shipped.name) != names.end()) continue;
+    findings.push_back({fmt::format("communicator {}", shipped.name), HealthState::kMissing, "its plugin is not built",
+                        std::string(shipped.to_build), false});
+  }
+}
+
 void check_data(std::vector<HealthFinding>& findings) {
   for (const train::DataSet& set : train::data_sets()) {
     const std::filesystem::path place = set.place;
@@ -103,6 +114,7 @@ std::vector<HealthFinding> check_health() {
   std::vector<HealthFinding> findings;
   check_plugins(findings);
   check_devices(findings);
+  check_communicators(findings);
   check_data(findings);
   check_program(findings, "cmake", "builds plugins of your own (tenon new)", "cmake");
   check_program(findings, "c++", "builds plugins of your own (tenon new)", "g++");

@@ -4,6 +4,7 @@
 #include <tenon/data/chunk_dataset.h>
 #include <tenon/data/data_loader.h>
 #include <tenon/data/dataset.h>
+#include <tenon/data/distributed_sampler.h>
 #include <tenon/data/distributed_samplers.h>
 #include <tenon/data/mnist.h>
 #include <tenon/data/pin_memory.h>

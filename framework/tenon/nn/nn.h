@@ -10,6 +10,9 @@
 #include <tenon/nn/containers/parameter_list.h>
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/convert_parameters.h>
+#include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/distributed/distributed_data_parallel.h>
+#include <tenon/nn/distributed/reducer.h>
 #include <tenon/nn/forward_override.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/init.h>

@@ -11,3 +11,4 @@
 #include <tenon/optim/rmsprop.h>
 #include <tenon/optim/schedulers.h>
 #include <tenon/optim/sgd.h>
+#include <tenon/optim/zero_redundancy_optimizer.h>

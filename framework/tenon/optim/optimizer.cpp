@@ -208,6 +208,13 @@ std::size_t Optimizer::size() const {
 }
 
 // The archive holds groups and states by position, so that it fits any process: addresses mean nothing there.
+std::unique_ptr<OptimizerParamState> Optimizer::read_state(InputArchive& archive) const {
+  PurposeGuard purpose(Purpose::kOptimizerState);
+  auto state = make_state();
+  state->serialize(archive);
+  return state;
+}
+
 void Optimizer::save(OutputArchive& archive) const {
   if (storage_.options().on_host) {
     for (const auto& group : groups_) {

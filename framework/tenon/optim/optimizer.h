@@ -145,6 +145,10 @@ class TENON_EXPORT Optimizer {
   StateMap& state() { return state_; }
   const StateMap& state() const { return state_; }
 
+  /// A state as its serialize() wrote it, of this optimiser's type and where the archive has it: for who keeps states
+  /// of its own. Throws Error where something of it is missing.
+  TENON_API std::unique_ptr<OptimizerParamState> read_state(InputArchive& archive) const;
+
   /// Writes the groups' options and every state.
   TENON_API virtual void save(OutputArchive& archive) const;
   /// Reads what save() wrote, or libtorch's older form, which has states only and which it warns of. States come on

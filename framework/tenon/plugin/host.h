@@ -1,5 +1,5 @@
-// Host: what a plugin registers with. Devices and kernels are names here, so that an allocator, which includes this
-// header too, sees neither; backend_plugin.h brings their definitions.
+// Host: what a plugin registers with. Devices, kernels and communicators are names here, so that an allocator, which
+// includes this header too, sees none of them; backend_plugin.h and communicator_plugin.h bring their definitions.
 #pragma once
 
 #include <tenon/core/device.h>
@@ -12,9 +12,10 @@
 
 namespace tenon {
 
-class Backend;        // device/device_driver.h
-class KernelContext;  // kernel/kernel.h
-struct TensorView;    // kernel/tensor_view.h
+class Backend;            // device/device_driver.h
+struct CommunicatorInfo;  // comm/communicator.h
+class KernelContext;      // kernel/kernel.h
+struct TensorView;        // kernel/tensor_view.h
 // Repeats kernel/kernel.h: where both headers are seen, the compiler checks that they agree.
 using Kernel = void (*)(KernelContext& context, std::span<const TensorView> outputs, std::span<const TensorView> inputs,
                         const void* attributes);
@@ -39,6 +40,8 @@ class TENON_EXPORT Host {
   /// A kernel of one device kind for one operator; the last one registered wins.
   virtual void add_kernel(DeviceType type, std::string_view operator_name, Kernel kernel) = 0;
   virtual void log(LogLevel level, std::string_view message) = 0;
+  /// Throws PluginError when the name is taken, naming both plugins.
+  virtual void add_communicator(const CommunicatorInfo& info) = 0;
 };
 
 }  // namespace plugin

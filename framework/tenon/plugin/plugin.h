@@ -7,6 +7,7 @@
 //   host.h              what the register function talks to
 //   allocator_plugin.h  TENON_ALLOCATOR; core and memory only
 //   backend_plugin.h    devices and kernels besides; a backend includes it in place of this header
+//   communicator_plugin.h  what lets processes compute together; so does a communicator
 //
 // This header is the first three of them: all that an allocator needs.
 #pragma once

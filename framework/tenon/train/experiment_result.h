@@ -43,6 +43,14 @@ struct PeakPlace {
   std::array<std::int64_t, kPurposeCount> requested_by_purpose{};  ///< the most of each in that phase
 };
 
+/// What the memory of one of several ranks came to.
+struct RankMemory {
+  std::int64_t peak_requested_bytes = 0;
+  std::int64_t peak_allocated_bytes = 0;
+  std::int64_t peak_reserved_bytes = 0;
+  std::int64_t peak_optimizer_state_bytes = 0;  ///< as requested
+};
+
 struct ExperimentResult {
   std::vector<EpochResult> epochs;
   std::vector<double> losses;   ///< every step's, exact: equal runs have equal bits
@@ -62,6 +70,7 @@ struct ExperimentResult {
   MemoryStats memory;  ///< of the device's allocator when training ended
   PeakPlace peak;
   std::vector<MemorySample> timeline;
+  std::vector<RankMemory> ranks;                        ///< by rank; empty where there is one alone
   std::int64_t oom_recoveries = 0;                      ///< steps that went on after trim and retry
   std::vector<std::pair<std::string, double>> figures;  ///< anything else worth a column: "grad_norm", …
 };

@@ -4,12 +4,17 @@
 #include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/serve/serving.h>
+#include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/training.h>
 
 namespace tenon {
 void check_experiment(const ExperimentConfig& config) {
-  if (train::serves(config)) return train::check_serving(config);
+  if (train::serves(config)) {
+    train::check_ranks(config);
+    return train::check_serving(config);
+  }
+  train::check_ranks(config);
   train::check_data(config);
   train::check_auto_batch(config);
   train::techniques_of(config);
@@ -21,7 +26,7 @@ ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& pr
     throw Error("train.batch_size is \"auto\": settle_searched() says which number that is");
   if (config.section("train").size("checkpoint_memory") > 0)
     throw Error("train.checkpoint_memory is a budget: settle_searched() says which blocks keep to it");
-  return train::Training(config, progress, {}, state).run();
+  return train::Training(config, progress, {}, train::as_rank_0_says(state)).run();
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Training as an experiment: what a TOML file may say about model, data and training, and the run that it describes.
 #pragma once
 
+#include <tenon/comm/communicator.h>
 #include <tenon/core/export.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/config/section_spec.h>
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 namespace tenon {
@@ -21,6 +23,7 @@ struct RunState {
   std::filesystem::path
       file;            ///< written when the run is interrupted, and after every train.save_every steps; empty: never
   bool go_on = false;  ///< begin with what the file holds; the result is that of the whole run
+  std::shared_ptr<Communicator> ranks = {};  ///< that train together; null: this process is alone
 };
 
 /// What can be said before anything is made: throws ConfigError for data that do not suit the model and for techniques

@@ -17,15 +17,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <limits>
 #include <string_view>
 
 namespace tenon::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -39,16 +36,28 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       progress_(progress),
       limits_(limits),
       state_(std::move(state)),
+      ranks_(config, state_.ranks),
       device_(device_state(config.device)),
       computes_(device_.driver().properties().computes),
       checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)) {}
 
 ExperimentResult Training::run() {
+  try {
+    return run_to_its_end();
+  } catch (const std::exception& error) {
+    ranks_.abort(error);  // before anything that is on its way is waited for
+    throw;
+  }
+}
+
+ExperimentResult Training::run_to_its_end() {
   start_ = Clock::now();
   prepare();
   check_sizes();
   resume();
-  make_step();  // hooks are on the parameters that a resumed run has
+  ranks_.shard(*optimizer_);
+  ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
+  make_step();
   result_.memory = device_.allocator().stats();
   phases_.end(RunPhase::kSetup, result_.memory, result_.peak);
   progress_.beginning();
@@ -64,6 +73,8 @@ ExperimentResult Training::run() {
     save();
     compare_with_integers();
   }
+  result_.ranks = ranks_.memory_of_all(result_.memory);
+  ranks_.note_communication(result_.figures);
   return so_far();
 }
 
@@ -137,6 +148,7 @@ void Training::make_step() {
       .data = *data_.train,
       .optimizer = *optimizer_,
       .precision = *precision_,
+      .ranks = ranks_,
       .masters = masters_ ? &*masters_ : nullptr,
       .batch_size = batch_size_,
       .computes = computes_,
@@ -155,9 +167,11 @@ void Training::check_sizes() const {
   } catch (const Error& error) {
     throw config_.error("train.quantize", error.what());
   }
-  if (options_.integer("micro_batches") > batch_size_) {
-    throw config_.error("train.micro_batches",
-                        fmt::format("{} parts of a batch of {}", options_.integer("micro_batches"), batch_size_));
+  if (const std::int64_t parts = options_.integer("micro_batches"); parts * ranks_.size() > batch_size_) {
+    throw config_.error("train.micro_batches", ranks_.are_many()
+                                                   ? fmt::format("{} parts on each of {} ranks, of a batch of {}",
+                                                                 parts, ranks_.size(), batch_size_)
+                                                   : fmt::format("{} parts of a batch of {}", parts, batch_size_));
   }
 }
 
@@ -203,12 +217,15 @@ RunParts Training::saved_parts() {
 void Training::save() {
   const std::string& file = options_.text("save");
   if (file.empty() || limits_.steps > 0) return;
-  save_run(config_.resolve(file), saved_parts(), position(), so_far());
+  ranks_.save_on_writer([&] { save_run(config_.resolve(file), saved_parts(), position(), so_far()); });
 }
 
 /// A run goes on where its state cannot be kept: its figures are worth more.
 void Training::keep_state() {
-  if (state_.file.empty()) return;
+  if (!state_.file.empty()) ranks_.save_on_writer([this] { write_state(); });
+}
+
+void Training::write_state() {
   try {
     save_run(state_.file, saved_parts(), position(), so_far());
     result_.kept_step = steps_done();
@@ -255,7 +272,7 @@ bool Training::run_epoch(int epoch) {
     epoch_loss_sum_ += loss;
     epoch_seconds_ = seconds_before + seconds_since(start);
     report("train", epoch, loss);
-    if (progress_.is_stopping()) return false;
+    if (ranks_.any(progress_.is_stopping())) return false;
     if (every > 0 && steps_done() % every == 0) keep_state();
   }
   figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));
@@ -307,6 +324,7 @@ double Training::step_or_retry(std::int64_t first) {
     return step_->run(first);
   } catch (const OutOfMemory& error) {
     if (step_->is_updating()) throw;  // parameters may have changed already
+    if (ranks_.are_many()) throw;     // and gradients of this step are with the other ranks already
     model_.module->zero_grad(/*set_to_none=*/true);
     if (device_.allocator().trim(0) == 0) throw;  // nothing was cached: a second try would end the same
     progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
@@ -316,38 +334,6 @@ double Training::step_or_retry(std::int64_t first) {
   const double loss = step_->run(first);
   ++result_.oom_recoveries;
   return loss;
-}
-
-bool Training::test(int epoch, EpochResult& figures) {
-  device_.allocator().mark(fmt::format("test {}", epoch));
-  progress_.entering(fmt::format("the test of epoch {}", epoch));
-  device_.allocator().reset_peak_stats();
-  phases_.begin(device_.allocator().stats());
-  model_.module->eval();
-  AutoGradMode grad_mode(!options_.boolean("eval_no_grad"));
-  data_.test->begin(0, /*shuffle=*/false);
-  const std::int64_t at_once = options_.integer("test_batch_size");
-  std::int64_t size = data_.test->size();
-  if (limits_.test_batches > 0) size = std::min(size, limits_.test_batches * at_once);
-  std::int64_t answers = 0;
-  double loss = 0, right = 0;
-  for (std::int64_t first = 0; first < size; first += at_once) {
-    if (progress_.is_stopping()) return false;
-    report("test", epoch, kNone);
-    const std::int64_t count = std::min(at_once, size - first);
-    const Batch batch = data_.test->get(first, count);
-    const auto pass = precision_->forward_pass();
-    const Tensor logits = model_.forward(batch.input);
-    loss += step_->number(loss_of(model_, logits, batch.target)) * static_cast<double>(count);
-    right += model_.has_answers ? step_->number(right_answers(logits, batch.target)) : kNone;
-    answers += batch.answers;
-  }
-  figures.test_loss = loss / static_cast<double>(size);
-  figures.test_accuracy = right / static_cast<double>(answers);
-  const MemoryStats after = device_.allocator().stats();
-  phases_.end(RunPhase::kTesting, after, result_.peak);
-  merge_peaks(result_.memory, after);
-  return true;
 }
 
 void Training::report(const char* phase, int epoch, double loss) {

@@ -12,6 +12,7 @@
 #include <tenon/train/progress.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/run_experiment.h>
+#include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/step/training_step.h>
 
@@ -48,6 +49,7 @@ class Training {
   ExperimentResult run();
 
  private:
+  ExperimentResult run_to_its_end();
   void prepare();
   void make_step();
   void check_sizes() const;
@@ -57,6 +59,7 @@ class Training {
   ExperimentResult so_far() const;
   void save();
   void keep_state();
+  void write_state();
   TheoryRequest theory_request() const;
   /// `train.checkpoint_budget`: how many blocks run again.
   void choose_checkpoints();
@@ -78,6 +81,7 @@ class Training {
   ProgressSink& progress_;
   TrainingLimits limits_;
   const RunState state_;
+  Ranks ranks_;
   DeviceState& device_;
   const bool computes_;  ///< the device; asked once, as properties are read from the machine
   std::optional<DefaultDtype> dtype_;

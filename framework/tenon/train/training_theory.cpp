@@ -18,10 +18,10 @@ TheoryRequest Training::theory_request() const {
           .casts = model_.casts,
           .parameters = static_cast<std::int64_t>(trained_elements(*model_.module)),
           .parameter_bytes = static_cast<std::int64_t>(nn::quantization::bytes_of(*model_.module)),
-          .state = state_bytes(options_, nn::trainable_parameters(*model_.module)),
+          .state = state_bytes(options_, ranks_.remembered(nn::trainable_parameters(*model_.module))),
           .data_bytes = now.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current,
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
-          .batch_size = batch_size_,
+          .batch_size = (batch_size_ + ranks_.size() - 1) / ranks_.size(),
           .micro_batches = techniques_.micro_batches,
           .checkpointed = checkpoint_.count(model_.activations.blocks),
           .kept = kept_of(model_.activations, techniques_.checkpoint_keep),
@@ -42,8 +42,8 @@ void Training::choose_checkpoints() {
   const std::int64_t blocks = model_.activations.blocks;
   if (!has_closed_form())
     refuse(
-        "no closed form is known of what blocks keep here, and settle_searched() measures it where "
-        "train.batch_size is a number");
+        "no closed form is known of what blocks keep here, and settle_searched() measures it where one process "
+        "runs and train.batch_size is a number");
   TheoryRequest request = theory_request();
   const std::int64_t chosen = fewest_checkpointed(request, techniques_.checkpoint_budget);
   if (chosen < 0) {

@@ -23,6 +23,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int kOrphaned = SIGUSR1;
 
 std::atomic<int> first_signal{0};
+std::atomic<bool> terms_are_one{false};
 pid_t owner = 0;  ///< replays are forks of this process: they are for it to end
 std::array<std::atomic<pid_t>, 256> children{};
 /// What the handler says: a promise is written beside the one that it may be saying, and then takes its place.
@@ -62,7 +63,7 @@ extern "C" void on_interrupt(int signal) {
     tell_children(asked);
     if (const Promise* const now = promise_now.load())
       static_cast<void>(!::write(STDERR_FILENO, now->text, now->length));
-  } else if (signal != kOrphaned) {
+  } else if (signal != kOrphaned && !(signal == SIGTERM && terms_are_one.load())) {
     tell_children(SIGKILL);
     std::signal(signal, SIG_DFL);
     ::raise(signal);  // delivered when this handler returns
@@ -92,6 +93,8 @@ void catch_interrupts(const std::string& promise) {
 void change_promise(const std::string& promise) {
   if (promise_now.load() != nullptr) make(promise);
 }
+
+void take_terms_for_one() noexcept { terms_are_one.store(true); }
 
 void end_promise() noexcept { promise_now.store(nullptr); }
 

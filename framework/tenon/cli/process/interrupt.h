@@ -21,6 +21,10 @@ void change_promise(const std::string& promise);
 /// knows every one of which something was.
 void end_promise() noexcept;
 
+/// From here on a second SIGTERM is not another one: mpirun sends several to each rank when one of them has died, and
+/// SIGKILL a second later.
+void take_terms_for_one() noexcept;
+
 /// The signal that asked; 0: none.
 int interrupt_signal() noexcept;
 

@@ -55,7 +55,7 @@ DeviceState* opened(Device device) {
 
 class OneRun {
  public:
-  OneRun(const RunOptions& options, const Config& config)
+  OneRun(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks)
       : options_(options),
         config_(config),
         experiment_(config.experiment()),
@@ -65,7 +65,8 @@ class OneRun {
     line_ = std::make_unique<RunProgress>(options.label, options.quiet);
     std::error_code ignored;
     state_ = {.file = fs::absolute(path() / kStateFile),
-              .go_on = opened_.goes_on && fs::exists(path() / kStateFile, ignored)};
+              .go_on = opened_.goes_on && fs::exists(path() / kStateFile, ignored),
+              .ranks = std::move(ranks)};
     if (opened_.goes_on) begin_again();
     if (options.is_cell()) record_.host.load = 0;  // it is that of the cells before, too: the sweep says it
     record_.cells_at_a_time = opened_.manifest.cells_at_a_time;
@@ -109,7 +110,7 @@ class OneRun {
     }
     watch_->entering("the end, when the device is closed");
     shutdown();
-    if (!is_interrupted && report_section().boolean("estimate")) {
+    if (!is_interrupted && report_section().boolean("estimate") && record_.result.ranks.empty()) {
       watch_->entering("the estimate of its memory");
       ExperimentConfig estimated = experiment_;
       estimated.allocator.policy = watch_->watched(estimated.allocator.policy);
@@ -191,8 +192,8 @@ class OneRun {
 
   std::string remarks() const {
     const RunSummary summary = summary_of(record_);
-    return peak_remark({summary}) + estimate_remark({summary}) + noise_remark(record_.host) +
-           layers_remark(record_.layers);
+    return ranks_remark(record_.result.ranks) + peak_remark({summary}) + estimate_remark({summary}) +
+           noise_remark(record_.host) + layers_remark(record_.layers);
   }
 
   void say_what_was_there() const {
@@ -387,10 +388,10 @@ class OneRun {
 
 }  // namespace
 
-ExitCode run_one(const RunOptions& options, const Config& config) {
+ExitCode run_one(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks) {
   if (const std::optional<ExitCode> code = show_finished(options, config)) return *code;
   check_experiment(config.experiment());
-  return OneRun(options, config).run();
+  return OneRun(options, config, std::move(ranks)).run();
 }
 
 }  // namespace tenon::cli

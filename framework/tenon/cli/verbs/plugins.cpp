@@ -30,6 +30,7 @@ std::string supplies(const LoadedPlugin& plugin) {
   std::vector<std::string> parts;
   if (!plugin.backends.empty()) parts.push_back("device " + join(plugin.backends));
   if (!plugin.allocators.empty()) parts.push_back("allocator " + join(plugin.allocators));
+  if (!plugin.communicators.empty()) parts.push_back("communicator " + join(plugin.communicators));
   if (plugin.kernels != 0) parts.push_back(fmt::format("{} kernels", plugin.kernels));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -106,6 +107,10 @@ std::vector<Offer> offers_of(const LoadedPlugin& plugin) {
     const AllocatorInfo& info = find_allocator(name);
     offers.push_back({"allocator " + name, info.summary, fmt::format("[allocator.{}]", name), info.options});
   }
+  for (const std::string& name : plugin.communicators) {
+    const CommunicatorInfo& info = find_communicator(name);
+    offers.push_back({"communicator " + name, info.summary, fmt::format("[distributed.{}]", name), info.options});
+  }
   return offers;
 }
 
@@ -117,7 +122,7 @@ std::optional<LoadedPlugin> plugin_for(const std::string& name) {
     const auto named = [&](const std::vector<std::string>& words) {
       return std::find(words.begin(), words.end(), name) != words.end();
     };
-    return plugin.name == name || named(plugin.allocators) || named(plugin.backends);
+    return plugin.name == name || named(plugin.allocators) || named(plugin.backends) || named(plugin.communicators);
   };
   const std::vector<LoadedPlugin> all = loaded_plugins();
   const auto found = std::find_if(all.begin(), all.end(), has);

@@ -7,10 +7,12 @@
 #include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/one_run.h>
+#include <tenon/cli/run/rank_run.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/terminal/without_effect.h>
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
+#include <tenon/comm/rank_environment.h>
 #include <tenon/report/kit_advice.h>
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/environment.h>
@@ -18,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -62,8 +65,43 @@ RunOptions sorted(RunOptions options) {
   return options;
 }
 
+/// What another rank than 0 says of its error: nothing where rank 0 says it too.
+std::string words_of_rank(const Communicator& ranks, const std::exception& error) {
+  const auto* const between = dynamic_cast<const DistributedError*>(&error);
+  if (between == nullptr) return fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
+  return std::ranges::find(between->ranks(), 0) == between->ranks().end() ? "" : error.what();
+}
+
+/// One experiment, by this process or as one of several ranks. One that cannot go on tells the others, so that none of
+/// them waits for it.
+ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
+  const std::shared_ptr<Communicator> ranks = meet_ranks(config);
+  if (ranks == nullptr) return run_one(options, config);
+  if (ranks->size() > 1) take_terms_for_one();
+  try {
+    if (ranks->rank() != 0) return run_rank(options, config, ranks);
+    const ExitCode code = run_one(options, config, ranks);
+    if (code != ExitCode::kDone) ranks->abort("the run has ended: see its result", code);
+    return code;
+  } catch (const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    const ExitCode code = known == nullptr ? ExitCode::kFailed : known->exit_code();
+    ranks->abort(error.what(), code);
+    if (ranks->rank() == 0) throw;
+    const std::string words = words_of_rank(*ranks, error);
+    if (!words.empty()) say("tenon: " + words);
+    return code;
+  }
+}
+
+/// Of several processes rank 0 alone speaks, until something goes wrong.
+RunOptions silenced(RunOptions options) {
+  options.quiet = options.quiet || is_silent_rank();
+  return options;
+}
+
 ExitCode run(const RunOptions& given) {
-  const RunOptions asked = sorted(given);
+  const RunOptions asked = silenced(sorted(given));
   if (asked.file.empty() && asked.resume.empty())
     throw ConfigError("name an experiment's TOML file, or --resume with the folder of a run (see tenon run --help)");
   const RunOptions options = asked.resume.empty() ? asked : resumed_options(asked);
@@ -79,6 +117,10 @@ ExitCode run(const RunOptions& given) {
   if (!options.launcher.empty() && !is_sweep)
     throw ConfigError("--launcher runs the cells of a sweep elsewhere, and this is one run: leave it out");
   say_what_changes_nothing(asked, is_sweep);
+  if (options.dry_run && is_silent_rank()) return ExitCode::kDone;
+  if (is_sweep && rank_environment().size > 1)
+    throw ConfigError(
+        "several processes cannot share a sweep: start tenon alone for it, or leave out the sweep with --no-sweep");
   if (options.dry_run && is_sweep) {
     catch_interrupts(options.quiet ? "" : "ending with the cells that are estimated");
     return estimate_sweep(options, config);
@@ -86,7 +128,7 @@ ExitCode run(const RunOptions& given) {
   if (options.dry_run) return estimate_one(options, config);
   if (options.is_cell()) end_with_parent(options.parent);
   catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
-  return config.sweep_keys().empty() ? run_one(options, config) : run_sweep(options, config);
+  return config.sweep_keys().empty() ? run_experiment_of(options, config) : run_sweep(options, config);
 }
 
 /// A cell says itself which one it is of those whose messages stand together.

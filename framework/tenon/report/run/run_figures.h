@@ -52,6 +52,14 @@ inline std::optional<std::int64_t> peak_in_steps(const ExperimentResult& result)
   return peak;
 }
 
+/// The rank that took most from its device.
+inline std::size_t worst_rank(const std::vector<RankMemory>& ranks) {
+  const auto worst = std::max_element(ranks.begin(), ranks.end(), [](const RankMemory& a, const RankMemory& b) {
+    return a.peak_reserved_bytes < b.peak_reserved_bytes;
+  });
+  return static_cast<std::size_t>(worst - ranks.begin());
+}
+
 /// After the warm-up; empty when the run did not get so far.
 inline std::optional<double> device_calls_per_step(const ExperimentResult& result) {
   const std::int64_t counted = result.steps - result.warmup_steps;

@@ -1,6 +1,7 @@
 // Sentences about the figures of runs. Declared in run_remarks.h.
 #include <tenon/report/run/run_remarks.h>
 
+#include <tenon/report/run/run_figures.h>
 #include <tenon/report/table.h>
 
 #include <fmt/format.h>
@@ -68,6 +69,15 @@ std::string why_no_saving(const RunSummary& run) {
 }
 
 }  // namespace
+
+std::string ranks_remark(const std::vector<RankMemory>& ranks) {
+  if (ranks.empty()) return {};
+  const std::size_t worst = worst_rank(ranks);
+  std::int64_t least = ranks[worst].peak_reserved_bytes;
+  for (const RankMemory& rank : ranks) least = std::min(least, rank.peak_reserved_bytes);
+  return fmt::format("{} ranks: rank {} reserved most, {}; the least of a rank is {}\n", ranks.size(), worst,
+                     show(Bytes{ranks[worst].peak_reserved_bytes}), show(Bytes{least}));
+}
 
 std::string peak_remark(const std::vector<RunSummary>& runs) {
   std::size_t count = 0;

@@ -13,6 +13,9 @@ namespace tenon {
 /// runs only those whose peak lies in testing.
 TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
 
+/// How much memory the ranks of a run took, and which of them most; empty for a run of one.
+TENON_API std::string ranks_remark(const std::vector<RankMemory>& ranks);
+
 /// Of a sweep over train.checkpoint: why checkpointing lowers no peak in cells where it does not. `values` are as in
 /// run_comparison.
 TENON_API std::string checkpoint_remark(const std::vector<std::string>& keys,

@@ -104,6 +104,19 @@ Json result_block(const ExperimentResult& result, bool has_losses) {
   return block;
 }
 
+/// By rank, and which of them had the highest peak.
+Json ranks_json(const std::vector<RankMemory>& ranks) {
+  Json json = {{"count", ranks.size()}, {"worst_rank", worst_rank(ranks)}, {"memory", Json::array()}};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    json["memory"].push_back({{"rank", rank},
+                              {"peak_requested_bytes", ranks[rank].peak_requested_bytes},
+                              {"peak_allocated_bytes", ranks[rank].peak_allocated_bytes},
+                              {"peak_reserved_bytes", ranks[rank].peak_reserved_bytes},
+                              {"peak_optimizer_state_bytes", ranks[rank].peak_optimizer_state_bytes}});
+  }
+  return json;
+}
+
 Json attempt_json(const replay::FitAttempt& attempt) {
   return {{"allocator", attempt.label},
           {"fits", attempt.fits()},
@@ -242,6 +255,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   for (const LayerConfig& layer : experiment.allocator.layers) json["layers"].push_back(layer.name);
   json["result"] = result_block(record.result, experiment.section("report").boolean("losses"));
   json["memory"] = memory_json(record.result);
+  if (!record.result.ranks.empty()) json["ranks"] = ranks_json(record.result.ranks);
   json["memory"]["leaked_bytes"] = record.leaked_bytes;
   if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
   if (!record.recorded.empty()) json["recorded"] = record.recorded;

@@ -51,6 +51,15 @@ void merge(State& state, ConfigEntry entry) {
   }
 }
 
+/// The communicator that is named, with the options of its section.
+DistributedConfig parse_distributed(State& state) {
+  DistributedConfig distributed{.name = state.options.at("distributed").text("name"), .options = {}};
+  if (distributed.name.empty()) return distributed;
+  positioned(position_of(state, "distributed.name"),
+             [&] { distributed.options = state.options_of(state.book.communicator_section(distributed.name)); });
+  return distributed;
+}
+
 /// Every entry is checked, not only the winner: a mistake in the file does not hide behind the command line.
 void apply(State& state, const std::string& key) {
   const Setting* setting = state.find(key);
@@ -232,6 +241,7 @@ Config Config::load(const ConfigRequest& request) {
   state.allocator = parse_stack(state, allocator.text("name"), position_of(state, "allocator.name"));
   settle_spec(state, allocator.text("name"), position_of(state, "allocator.name"));
   state.allocator.layers = parse_layers(state, allocator.text("layers"), position_of(state, "allocator.layers"));
+  state.distributed = parse_distributed(state);
   check_sweep(state);
   if (request.ignore_sweep) {
     state.rows.clear();
@@ -249,6 +259,7 @@ ExperimentConfig Config::experiment() const {
   config.folder = state.folder.string();
   config.device = state.device;
   config.allocator = state.allocator;
+  config.distributed = state.distributed;
   for (const SectionSpec& section : state.book.fixed())
     config.sections.emplace(section.name, state.options.at(section.name));
   for (const auto& [name, section] : state.book.dynamic()) {

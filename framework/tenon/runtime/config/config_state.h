@@ -43,6 +43,7 @@ struct Config::State {
   std::vector<std::string> remarks;
   Device device{kCPU, 0};
   StackConfig allocator;
+  DistributedConfig distributed;
   std::string allocator_spec;  ///< allocator.name without the options that are settings of its section
 
   const Setting* find(std::string_view key) const;

@@ -20,12 +20,19 @@
 
 namespace tenon {
 
+/// The ranks of a run.
+struct DistributedConfig {
+  std::string name;  ///< the communicator's; empty: one process
+  Options options;   ///< its own
+};
+
 /// Everything is validated: types, ranges, names of plugins. Made by Config::experiment().
 struct ExperimentConfig {
   std::string name;    ///< the key `name`, or the file's stem
   std::string folder;  ///< relative paths in the file mean this folder; the current one without a file
   Device device{kCPU, 0};
   StackConfig allocator;
+  DistributedConfig distributed;
   std::map<std::string, Options, std::less<>> sections;         ///< "model", "data", "train", "report", …
   std::map<std::string, Options, std::less<>> backend_options;  ///< by device kind, those that were given
   std::map<std::string, Position, std::less<>> positions;       ///< by key: where the setting that won stands

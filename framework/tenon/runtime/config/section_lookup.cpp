@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kDevice = "device.";
 constexpr std::string_view kAllocator = "allocator.";
+constexpr std::string_view kDistributed = "distributed.";
 
 std::vector<std::string> names_of(const OptionSchema& options) {
   std::vector<std::string> names;
@@ -40,6 +41,12 @@ std::vector<std::string> known_kinds() {
   std::vector<std::string> kinds = shipped_kinds();
   for (const std::string& loaded : backend_names()) kinds.push_back(loaded);
   return kinds;
+}
+
+std::vector<std::string> known_communicators() {
+  std::vector<std::string> names = communicator_names();
+  for (const ShippedCommunicator& shipped : shipped_communicators()) names.emplace_back(shipped.name);
+  return names;
 }
 
 /// Allocators and layers: each has a section of its own.
@@ -91,8 +98,30 @@ const SectionSpec& SectionLookup::allocator_section(const std::string& wanted) {
   return dynamic_.emplace(name, SectionSpec{name, policy.summary, policy.options, {}, {}}).first->second;
 }
 
+const SectionSpec& SectionLookup::communicator_section(const std::string& wanted) {
+  const std::string name = std::string(kDistributed) + wanted;
+  if (const auto known = dynamic_.find(name); known != dynamic_.end()) return known->second;
+  const CommunicatorInfo& info = find_communicator(wanted);
+  return dynamic_.emplace(name, SectionSpec{name, info.summary, info.options, {}, {}}).first->second;
+}
+
+const SectionSpec* SectionLookup::find_communicator_section(const std::string& name, const Position& position) {
+  const std::string wanted = name.substr(kDistributed.size());
+  try {
+    return &communicator_section(wanted);
+  } catch (const ConfigError& error) {
+    const std::vector<std::string> known = known_communicators();
+    if (contains(known, wanted)) return nullptr;
+    const std::string near = nearest_name(wanted, known);
+    throw config_error(
+        position, near.empty() ? fmt::format("[{}]: {}", name, error.what())
+                               : fmt::format("unknown section [{}]; did you mean [{}{}]?", name, kDistributed, near));
+  }
+}
+
 const SectionSpec* SectionLookup::find_section(const std::string& name, const Position& position) {
   if (const SectionSpec* section = find_fixed(name)) return section;
+  if (name.starts_with(kDistributed)) return find_communicator_section(name, position);
   const bool is_device = name.starts_with(kDevice);
   if (!is_device && !name.starts_with(kAllocator)) unknown_section(name, position);
   const std::string wanted = name.substr((is_device ? kDevice : kAllocator).size());
@@ -133,10 +162,11 @@ void SectionLookup::unknown_section(const std::string& name, const Position& pos
     if (!section.name.empty()) names.push_back(section.name);
   }
   const std::string near = nearest_name(name, names);
-  throw config_error(position, near.empty()
-                                   ? fmt::format("unknown section [{}]; known: {}, device.KIND, allocator.NAME", name,
-                                                 fmt::join(names, ", "))
-                                   : fmt::format("unknown section [{}]; did you mean [{}]?", name, near));
+  throw config_error(position,
+                     near.empty()
+                         ? fmt::format("unknown section [{}]; known: {}, device.KIND, allocator.NAME, distributed.NAME",
+                                       name, fmt::join(names, ", "))
+                         : fmt::format("unknown section [{}]; did you mean [{}]?", name, near));
 }
 
 void SectionLookup::unknown_option(const SectionSpec& section, const std::string& option,

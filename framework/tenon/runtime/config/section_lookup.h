@@ -26,10 +26,11 @@ class SectionLookup {
   explicit SectionLookup(std::vector<SectionSpec> fixed) : fixed_(std::move(fixed)) {}
 
   /// The section that `key` belongs to, its option known to be declared there. [device.KIND] loads the plugin of that
-  /// kind, [allocator.NAME] the one that supplies the policy, unless NAME is a layer. Throws ConfigError at `position`
-  /// for an unknown section or key, naming the nearest known one. Null for [device.KIND] of a shipped kind whose plugin
-  /// is not installed here: its options cannot be checked and are not needed.
-  /// A wrong section is shown at `section_position`, its header, a wrong key at `position`.
+  /// kind, [allocator.NAME] the one that supplies the policy, unless NAME is a layer, [distributed.NAME] a
+  /// communicator's. Throws ConfigError at `position` for an unknown section or key, naming the nearest known one. Null
+  /// for [device.KIND] of a shipped kind, or [distributed.NAME] of a shipped communicator, whose plugin is not
+  /// installed here: its options cannot be checked and are not needed. A wrong section is shown at `section_position`,
+  /// its header, a wrong key at `position`.
   const SectionSpec* section_of(const std::string& key, const Position& position, const Position& section_position);
 
   /// For a section without keys: that it exists at all.
@@ -42,9 +43,11 @@ class SectionLookup {
 
   const SectionSpec& device_section(const std::string& kind);
   const SectionSpec& allocator_section(const std::string& name);
+  const SectionSpec& communicator_section(const std::string& name);
 
  private:
   const SectionSpec* find_section(const std::string& name, const Position& position);
+  const SectionSpec* find_communicator_section(const std::string& name, const Position& position);
   [[noreturn]] void unknown_section(const std::string& name, const Position& position) const;
   [[noreturn]] void unknown_option(const SectionSpec& section, const std::string& option,
                                    const Position& position) const;

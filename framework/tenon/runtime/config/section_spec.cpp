@@ -48,6 +48,22 @@ std::vector<SectionSpec> runtime_sections() {
                    OptionSpec::text("layers", "", "adaptors around the policy, outermost first")},
        .lists = {"layers"}});
   sections.push_back(
+      {.name = "distributed",
+       .summary = "several processes, the ranks, that train one model together (data parallelism)",
+       .options = {
+           OptionSpec::text("name", "", "the communicator between them, which a plugin supplies; empty: one process"),
+           OptionSpec::size("bucket_cap", std::size_t{25} << 20,
+                            "gradients are summed over the ranks in buckets of this size"),
+           OptionSpec::boolean("overlap", true, "a bucket is on its way while backward goes on, not when it has ended"),
+           OptionSpec::text("shard", "none",
+                            "what is divided over the ranks instead of being on each: nothing, or what the optimiser "
+                            "remembers (ZeRO 1)")
+               .one_of({"none", "optimizer"}),
+           OptionSpec::boolean("broadcast_buffers", true,
+                               "what batch norm remembers becomes that of rank 0 before each step"),
+           OptionSpec::boolean("find_unused_parameters", false,
+                               "for models of which a step does not use every parameter")}});
+  sections.push_back(
       {.name = "report",
        .summary = "what a run leaves behind besides result.json and config.resolved.toml",
        .options = {OptionSpec::boolean("html", true, "report.html: one offline page"),

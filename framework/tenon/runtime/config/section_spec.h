@@ -27,8 +27,8 @@ bool is_device_memory(const SectionSpec& section, const OptionSpec& option);
 /// The items of a list option.
 TENON_API std::vector<std::string> split_list(const std::string& joined);
 
-/// The runtime's own sections: "" (the top level), device, allocator, plugins, report. Sections [device.KIND] and
-/// [allocator.NAME] follow the schemas that plugins declare.
+/// The runtime's own sections: "" (the top level), device, allocator, plugins, distributed, report. Sections
+/// [device.KIND], [allocator.NAME] and [distributed.NAME] follow the schemas that plugins declare.
 TENON_API std::vector<SectionSpec> runtime_sections();
 
 }  // namespace tenon

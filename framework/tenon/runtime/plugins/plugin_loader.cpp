@@ -4,6 +4,7 @@
 #include <tenon/core/options.h>
 #include <tenon/dispatch/dispatch.h>
 #include <tenon/plugin/backend_plugin.h>
+#include <tenon/plugin/communicator_plugin.h>
 #include <tenon/runtime/log.h>
 #include <tenon/runtime/plugins/factory_errors.h>
 #include <tenon/runtime/plugins/plugin_file.h>
@@ -45,6 +46,7 @@ struct Registry {
   // path means them.
   std::map<fs::path, std::map<std::string, AllocatorInfo>> by_path;
   std::map<std::string, Supplied<std::unique_ptr<Backend>>, std::less<>> backends;
+  std::map<std::string, Supplied<CommunicatorInfo>, std::less<>> communicators;
 };
 Registry& registry() {
   static auto& instance = *new Registry;
@@ -93,6 +95,15 @@ class Staging final : public plugin::Host {
     log_line(level, fmt::format("{}: {}", file_.name, message));
   }
 
+  void add_communicator(const CommunicatorInfo& info) override {
+    if (is_committed_) refuse("communicators are added by its register function only");
+    if (info.name.empty() || !info.create) refuse("a communicator needs a name and a factory");
+    const auto taken = registry_.communicators.find(info.name);
+    if (taken != registry_.communicators.end()) refuse("communicator", info.name, *taken->second.by);
+    if (!communicators.emplace(info.name, info).second)
+      refuse(fmt::format("it adds communicator '{}' twice", info.name));
+  }
+
   /// What was kept aside is registered.
   void commit() {
     for (const KernelEntry& entry : kernels) register_kernel(entry.type, entry.name, entry.kernel);
@@ -106,6 +117,7 @@ class Staging final : public plugin::Host {
   };
   std::map<std::string, AllocatorInfo> allocators;
   std::map<std::string, std::unique_ptr<Backend>> backends;
+  std::map<std::string, CommunicatorInfo> communicators;
   std::vector<KernelEntry> kernels;
 
  private:
@@ -224,6 +236,10 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, Taken
   for (auto& [name, backend] : staging.backends) {
     record.backends.push_back(name);
     registry.backends.emplace(name, Supplied<std::unique_ptr<Backend>>{std::move(backend), &record});
+  }
+  for (auto& [name, info] : staging.communicators) {
+    record.communicators.push_back(name);
+    registry.communicators.emplace(name, Supplied<CommunicatorInfo>{std::move(info), &record});
   }
   staging.commit();
   record.kernels = staging.kernels.size();
@@ -354,6 +370,16 @@ Backend& find_backend(std::string_view kind) {
 std::vector<std::string> backend_names() {
   const std::lock_guard lock(registry().mutex);
   return keys_of(registry().backends);
+}
+
+const CommunicatorInfo& find_communicator(std::string_view name) {
+  const std::lock_guard lock(registry().mutex);
+  return require_locked(registry(), registry().communicators, "communicator", name);
+}
+
+std::vector<std::string> communicator_names() {
+  const std::lock_guard lock(registry().mutex);
+  return keys_of(registry().communicators);
 }
 
 }  // namespace tenon

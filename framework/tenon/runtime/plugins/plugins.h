@@ -1,6 +1,7 @@
-// Plugins at run time: loading them, and finding the allocators and backends that they supplied.
+// Plugins at run time: loading them, and finding the allocators, backends and communicators that they supplied.
 #pragma once
 
+#include <tenon/comm/communicator.h>
 #include <tenon/core/export.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/factory.h>
@@ -22,6 +23,7 @@ struct LoadedPlugin {
   std::vector<std::string> allocators;  ///< that it supplied
   std::vector<std::string> backends;    ///< device kinds that it supplied
   std::size_t kernels = 0;
+  std::vector<std::string> communicators;  ///< that it supplied
 };
 
 /// Loads a plugin by name ("caching") or path ("./mine.so", relative to `base` or else the current folder) and
@@ -51,6 +53,11 @@ TENON_API std::vector<std::string> default_allocators();
 /// A device kind's backend; loads the plugin of that name when needed. Throws ConfigError for an unknown kind.
 TENON_API Backend& find_backend(std::string_view kind);
 TENON_API std::vector<std::string> backend_names();
+
+/// A communicator by name; loads the plugin of that name when needed. Throws ConfigError for an unknown name. The
+/// reference stays valid.
+TENON_API const CommunicatorInfo& find_communicator(std::string_view name);
+TENON_API std::vector<std::string> communicator_names();
 
 /// Loads every plugin of the search folders that loads; those that do not are returned with the reason.
 struct PluginProblem {

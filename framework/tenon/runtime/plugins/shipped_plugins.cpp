@@ -11,5 +11,6 @@ namespace {
 
 std::span<const std::string_view> shipped_plugins() { return kPlugins; }
 std::span<const ShippedBackend> shipped_backends() { return kBackends; }
+std::span<const ShippedCommunicator> shipped_communicators() { return kCommunicators; }
 
 }  // namespace tenon

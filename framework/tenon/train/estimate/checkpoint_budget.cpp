@@ -104,7 +104,7 @@ class BlockSearch {
 };
 
 bool has_budget(const ExperimentConfig& config) {
-  if (serves(config) || has_auto_batch(config)) return false;
+  if (serves(config) || has_auto_batch(config) || !config.distributed.name.empty()) return false;
   const Options& train = config.section("train");
   return train.boolean("checkpoint") && (train.real("checkpoint_budget") > 0 || train.size("checkpoint_memory") > 0);
 }

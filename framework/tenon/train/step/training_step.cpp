@@ -42,9 +42,13 @@ double TrainingStep::run(std::int64_t first) {
   const std::int64_t size = parts_.batch_size, parts = parts_.techniques.micro_batches;
   updating_ = false;
   parts_.precision.begin_step();
+  parts_.ranks.share_buffers(*parts_.model.module);
+  // Of the batch, this rank's share, and of that each micro-batch's: Note [One batch for all ranks].
+  const std::int64_t ranks = parts_.ranks.size(), rank = parts_.ranks.rank();
+  const std::int64_t share_begin = size * rank / ranks, share = size * (rank + 1) / ranks - share_begin;
   double loss = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t begin = size * part / parts, end = size * (part + 1) / parts;
+    const std::int64_t begin = share_begin + share * part / parts, end = share_begin + share * (part + 1) / parts;
     const Batch batch = parts_.data.get(first + begin, end - begin);
     Tensor value;
     {
@@ -53,15 +57,16 @@ double TrainingStep::run(std::int64_t first) {
       if (parts_.techniques.offload_activations) offload.emplace();
       value = loss_of_batch(batch);
     }
-    if (parts > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
+    if (parts * ranks > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
     parts_.phase_ended(RunPhase::kForward);
+    if (part + 1 == parts) parts_.ranks.before_last_backward(value);  // gradients of the others only add up here
     parts_.precision.backward(value);
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
   if (!in_backward_) update();
   updating_ = false;
-  return loss;
+  return parts_.ranks.sum(loss);
 }
 
 Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
@@ -79,7 +84,9 @@ void TrainingStep::update() {
     nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
   }
   updating_ = true;
-  if (parts_.masters != nullptr) {
+  if (parts_.ranks.is_sharded()) {
+    parts_.ranks.step();
+  } else if (parts_.masters != nullptr) {
     parts_.masters->step(parts_.optimizer);
   } else {
     parts_.precision.step(parts_.optimizer);

@@ -9,6 +9,7 @@
 #include <tenon/train/model.h>
 #include <tenon/train/peaks.h>
 #include <tenon/train/step/mixed_precision.h>
+#include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct StepParts {
   Batches& data;
   optim::Optimizer& optimizer;
   MixedPrecision& precision;
+  Ranks& ranks;
   const optim::MasterWeights* masters = nullptr;  ///< which the optimiser has in place of parameters; null: none
   std::int64_t batch_size = 1;
   bool computes = true;                       ///< the device
@@ -40,8 +42,8 @@ class TrainingStep {
  public:
   explicit TrainingStep(StepParts parts);
 
-  /// One step with the examples from `first` on; its loss, nan where the device computes none. Throws what operators
-  /// throw.
+  /// One step with the examples from `first` on, of which this rank computes its share; the loss of all, nan where the
+  /// device computes none. Throws what operators throw.
   double run(std::int64_t first);
   /// Whether the step that was run last began to change parameters and did not come to its end.
   bool is_updating() const { return updating_; }

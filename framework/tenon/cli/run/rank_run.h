@@ -1,0 +1,22 @@
+// A run that several ranks share: which of them this process is, and what one does that writes no results.
+#pragma once
+
+#include <tenon/cli/results/run_options.h>
+#include <tenon/comm/communicator.h>
+#include <tenon/core/error.h>
+
+#include <memory>
+
+namespace tenon::cli {
+
+/// The other ranks of the run; null where [distributed] names no communicator. Throws ConfigError where the launcher
+/// started several processes and the file says nothing of ranks, or a sweep is shared by them.
+std::shared_ptr<Communicator> meet_ranks(const Config& config);
+
+/// Whether the launcher says that this process is another rank than 0: then it says nothing of what all come to.
+bool is_silent_rank();
+
+/// Trains as one of the ranks and leaves the results to rank 0, which this is not.
+ExitCode run_rank(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks);
+
+}  // namespace tenon::cli

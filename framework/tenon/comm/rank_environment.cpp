@@ -1,0 +1,69 @@
+// Variables of torchrun, Open MPI and Slurm.
+#include <tenon/comm/rank_environment.h>
+
+#include <tenon/core/error.h>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+namespace tenon {
+namespace {
+
+struct Launcher {
+  std::string_view name;
+  const char *rank, *size, *local_rank, *local_size;
+  const char* needs;  ///< another one that has to be set; null: none
+};
+
+// torchrun's first: who exports them by hand in a script under another launcher means them.
+constexpr Launcher kLaunchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"}};
+
+std::optional<int> number(const EnvironmentReader& read, const char* name) {
+  const char* text = name == nullptr ? nullptr : read(name);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  const std::string_view word = text;
+  int value = 0;
+  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (problem != std::errc() || end != word.data() + word.size() || value < 0)
+    throw ConfigError(fmt::format("the environment variable {} is \"{}\": it must be a number from 0", name, word));
+  return value;
+}
+
+}  // namespace
+
+RankEnvironment rank_environment(const EnvironmentReader& read) {
+  RankEnvironment found;
+  if (const char* address = read("MASTER_ADDR")) found.master_address = address;
+  found.master_port = number(read, "MASTER_PORT").value_or(0);
+  for (const Launcher& launcher : kLaunchers) {
+    if (launcher.needs != nullptr && read(launcher.needs) == nullptr) continue;
+    const auto rank = number(read, launcher.rank), size = number(read, launcher.size);
+    if (!rank && !size) continue;
+    if (!rank || !size)
+      throw ConfigError(fmt::format("the environment variable {} is set and {} is not: set both, or neither",
+                                    rank ? launcher.rank : launcher.size, rank ? launcher.size : launcher.rank));
+    if (*rank >= *size)
+      throw ConfigError(fmt::format("{}={} is none of {}={} ranks: they are counted from 0", launcher.rank, *rank,
+                                    launcher.size, *size));
+    found.launcher = launcher.name;
+    found.rank = *rank;
+    found.size = *size;
+    found.local_rank = number(read, launcher.local_rank).value_or(0);
+    found.local_size = number(read, launcher.local_size).value_or(1);
+    return found;
+  }
+  return found;
+}
+
+RankEnvironment rank_environment() {
+  return rank_environment([](const char* name) { return std::getenv(name); });
+}
+
+}  // namespace tenon

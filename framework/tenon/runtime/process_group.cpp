@@ -1,0 +1,33 @@
+// Finding a communicator and making it.
+#include <tenon/runtime/process_group.h>
+
+#include <tenon/core/spec_names.h>
+#include <tenon/runtime/config/section_spec.h>
+#include <tenon/runtime/plugins/plugins.h>
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace tenon::distributed {
+
+std::shared_ptr<Communicator> init_process_group(std::string_view name, const Options& options) {
+  const RankEnvironment ranks = rank_environment();
+  return find_communicator(name).create({.ranks = ranks, .options = options});
+}
+
+std::shared_ptr<Communicator> init_process_group(std::string_view spec) {
+  const std::string_view name = word_of_spec(spec);
+  Options options(find_communicator(name).options);
+  const std::string settings(name.size() < spec.size() ? spec.substr(name.size() + 1) : std::string_view());
+  for (const std::string& setting : split_list(settings)) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      throw ConfigError(
+          fmt::format("communicator \"{}\": expected NAME=VALUE, as in NAME:timeout=60, not \"{}\"", spec, setting));
+    options.set_text(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  return init_process_group(name, options);
+}
+
+}  // namespace tenon::distributed

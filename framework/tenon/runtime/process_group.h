@@ -1,0 +1,24 @@
+// The ranks of this program: torch.distributed's init_process_group, over a communicator that a plugin supplies.
+//
+//   auto ranks = tenon::distributed::init_process_group("mpi:timeout=60");    // under mpirun -n 4
+//   nn::parallel::DistributedDataParallel model(net, ranks);
+#pragma once
+
+#include <tenon/comm/communicator.h>
+#include <tenon/comm/rank_environment.h>
+#include <tenon/core/export.h>
+#include <tenon/core/options.h>
+
+#include <memory>
+#include <string_view>
+
+namespace tenon::distributed {
+
+/// Meets the other ranks that the launcher started; every one of them calls it. `spec` is a communicator's name, with
+/// its options behind a colon as of an allocator. Throws ConfigError for an unknown name or option, PluginError where
+/// its plugin would not load, DistributedError where the others do not come.
+TENON_API std::shared_ptr<Communicator> init_process_group(std::string_view spec);
+/// The same with options that were validated.
+TENON_API std::shared_ptr<Communicator> init_process_group(std::string_view name, const Options& options);
+
+}  // namespace tenon::distributed

@@ -1,0 +1,162 @@
+// Sums over the ranks, and what is theirs alone.
+#include <tenon/train/step/ranks.h>
+
+#include <tenon/nn/distributed/collectives.h>
+#include <tenon/runtime/result_files.h>
+#include <tenon/tensor/generator.h>
+#include <tenon/train/estimate/largest_batch.h>
+#include <tenon/train/input/split_mix.h>
+#include <tenon/train/run_experiment.h>
+#include <tenon/train/serve/serving.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tenon::train {
+namespace {
+
+/// Dropout of two ranks is not the same; parameters are made by then, alike on all.
+void give_own_random_numbers(int rank) {
+  if (rank == 0) return;
+  RandomStates states = random_states();
+  for (auto& state : states.states) state.seed = SplitMix(state.seed + static_cast<std::uint64_t>(rank)).next();
+  set_random_states(states);
+}
+
+}  // namespace
+
+Ranks::Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator)
+    : options_(config.section("distributed")), communicator_(std::move(communicator)) {}
+
+void Ranks::begin(const nn::Module& module) {
+  if (!are_many()) return;
+  std::vector<Tensor> state = module.parameters();
+  for (const Tensor& buffer : module.buffers()) state.push_back(buffer);
+  distributed::broadcast_coalesced(*communicator_, state, /*root=*/0);
+  give_own_random_numbers(rank());
+  std::vector<std::pair<std::string, Tensor>> parameters;
+  for (const auto& named : module.named_parameters()) parameters.emplace_back(named.key(), named.value());
+  const std::size_t cap = options_.size("bucket_cap");
+  reducer_ = std::make_unique<distributed::Reducer>(
+      std::move(parameters), communicator_,
+      distributed::ReducerOptions{.bucket_bytes = cap,
+                                  .first_bucket_bytes = std::min(cap, std::size_t{1} << 20),
+                                  .find_unused_parameters = options_.boolean("find_unused_parameters"),
+                                  .average = false,
+                                  .overlap = options_.boolean("overlap")});
+}
+
+void Ranks::shard(optim::Optimizer& optimizer) {
+  if (are_many() && options_.text("shard") == "optimizer")
+    sharded_ = std::make_unique<optim::ZeroRedundancyOptimizer>(optimizer, communicator_);
+}
+
+std::vector<Tensor> Ranks::remembered(const std::vector<Tensor>& trained) const {
+  if (!are_many() || options_.text("shard") != "optimizer") return trained;
+  const std::vector<int> owners = optim::partition_parameters(trained, size());
+  std::vector<Tensor> own;
+  for (std::size_t i = 0; i < trained.size(); ++i)
+    if (owners[i] == rank()) own.push_back(trained[i]);
+  return own;
+}
+
+void Ranks::save_on_writer(const std::function<void()>& save) {
+  if (sharded_) sharded_->consolidate_state_dict(/*to=*/0);
+  if (is_writer()) save();
+  if (sharded_) sharded_->drop_consolidated();
+}
+
+void Ranks::share_buffers(const nn::Module& module) {
+  if (!are_many() || !options_.boolean("broadcast_buffers")) return;
+  if (const std::vector<Tensor> buffers = module.buffers(); !buffers.empty())
+    distributed::broadcast_coalesced(*communicator_, buffers, /*root=*/0);
+}
+
+void Ranks::before_last_backward(const Tensor& loss) {
+  if (reducer_) reducer_->prepare_for_backward({loss});
+}
+
+void Ranks::sum(std::vector<double>& parts) const {
+  if (!are_many()) return;
+  communicator_->all_reduce({.data = parts.data(), .count = parts.size(), .dtype = kFloat64}, ReduceOp::kSum)->wait();
+}
+
+double Ranks::sum(double part) const {
+  std::vector<double> one = {part};
+  sum(one);
+  return one.front();
+}
+
+bool Ranks::any(bool mine) const {
+  if (!are_many()) return mine;
+  std::uint8_t one = mine ? 1 : 0;
+  communicator_->all_reduce({.data = &one, .count = 1, .dtype = kUInt8}, ReduceOp::kMax)->wait();
+  return one != 0;
+}
+
+std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
+  if (!are_many()) return {};
+  const auto states = mine.requested_by_purpose[static_cast<std::size_t>(Purpose::kOptimizerState)].peak;
+  std::vector<std::int64_t> own = {mine.requested_bytes.peak, mine.allocated_bytes.peak, mine.reserved_bytes.peak,
+                                   states};
+  std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(size()));
+  communicator_
+      ->all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
+                   {.data = own.data(), .count = own.size(), .dtype = kInt64})
+      ->wait();
+  std::vector<RankMemory> ranks;
+  for (std::size_t i = 0; i < all.size(); i += own.size())
+    ranks.push_back({.peak_requested_bytes = all[i],
+                     .peak_allocated_bytes = all[i + 1],
+                     .peak_reserved_bytes = all[i + 2],
+                     .peak_optimizer_state_bytes = all[i + 3]});
+  return ranks;
+}
+
+void Ranks::note_communication(std::vector<std::pair<std::string, double>>& figures) const {
+  if (!reducer_) return;
+  const distributed::ReducerStats& stats = reducer_->stats();
+  figures.emplace_back("ranks", size());
+  figures.emplace_back("sent_gradient_bytes", static_cast<double>(stats.bytes));
+  figures.emplace_back("communication_seconds", stats.busy_seconds);
+  figures.emplace_back("communication_waited_seconds", stats.waited_seconds);
+  figures.emplace_back("communication_hidden", stats.hidden_share());
+}
+
+void Ranks::abort(const std::exception& reason) const noexcept {
+  if (!communicator_) return;
+  const auto* const known = dynamic_cast<const Error*>(&reason);
+  communicator_->abort(reason.what(), known == nullptr ? ExitCode::kFailed : known->exit_code());
+}
+
+RunState as_rank_0_says(RunState state) {
+  if (state.ranks == nullptr || state.ranks->size() == 1) return state;
+  const std::uint8_t goes_on = state.go_on ? 1 : 0;
+  std::uint8_t said[] = {goes_on, static_cast<std::uint8_t>(state.file.empty() ? 0 : 1)};
+  state.ranks->broadcast({.data = said, .count = 2, .dtype = kUInt8}, /*root=*/0)->wait();
+  state.go_on = said[0] != 0;
+  if (said[1] != 0 && state.file.empty()) state.file = kStateFile;  // of rank 0, which alone writes it
+  return state;
+}
+
+void check_ranks(const ExperimentConfig& config) {
+  if (config.distributed.name.empty()) return;
+  const auto refuse = [&](const char* key, const char* why) { throw config.error(key, why); };
+  if (serves(config)) refuse("distributed.name", "requests are served by one process: leave it out with [serve]");
+  if (has_auto_batch(config))
+    refuse("train.batch_size", "\"auto\" finds the largest batch of one process: with ranks give a number");
+  if (config.section("train").boolean("optimizer_in_backward"))
+    refuse("train.optimizer_in_backward",
+           "ranks sum their gradients before the update, and here they are gone by then");
+  if (config.section("train").size("checkpoint_memory") > 0)
+    refuse("train.checkpoint_memory",
+           "blocks are found by runs of one process: with ranks give train.checkpoint_blocks");
+  if (config.section("distributed").text("shard") == "optimizer" && config.section("train").boolean("master_weights"))
+    refuse("distributed.shard", "with train.master_weights each rank has masters of all parameters: leave one out");
+  if (config.section("distributed").text("shard") == "optimizer" &&
+      config.section("train").text("precision").starts_with("float16"))
+    refuse("distributed.shard",
+           "with train.precision = \"float16…\" whether a step is left out is known to the scaler alone");
+}
+
+}  // namespace tenon::train

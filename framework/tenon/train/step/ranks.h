@@ -1,0 +1,83 @@
+// Ranks: the processes that train one model together, as the loop sees them. Alone without a communicator.
+//
+// Note [One batch for all ranks]: a step's batch is divided over the ranks as it is over micro-batches, and each part's
+// loss counts by its share, so that gradients and losses add up to those of the whole batch. With gradients reduced in
+// the order of ranks, N ranks have the bits of one process with train.micro_batches = N.
+#pragma once
+
+#include <tenon/comm/communicator.h>
+#include <tenon/memory/stats.h>
+#include <tenon/nn/distributed/reducer.h>
+#include <tenon/nn/module.h>
+#include <tenon/optim/zero_redundancy_optimizer.h>
+#include <tenon/runtime/config/experiment.h>
+#include <tenon/train/experiment_result.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tenon {
+struct RunState;  // run_experiment.h
+}
+
+namespace tenon::train {
+
+class Ranks {
+ public:
+  /// `communicator` may be null: one process.
+  Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator);
+
+  bool are_many() const { return size() > 1; }
+  int rank() const { return communicator_ ? communicator_->rank() : 0; }
+  int size() const { return communicator_ ? communicator_->size() : 1; }
+  /// Whether this one writes what all of them come to.
+  bool is_writer() const { return rank() == 0; }
+
+  /// Before the first step: parameters and buffers become those of rank 0, each rank gets random numbers of its own.
+  void begin(const nn::Module& module);
+  /// With distributed.shard = "optimizer", after begin(): this rank remembers its part alone.
+  void shard(optim::Optimizer& optimizer);
+  /// Of these parameters those whose states this rank holds.
+  std::vector<Tensor> remembered(const std::vector<Tensor>& trained) const;
+  bool is_sharded() const { return sharded_ != nullptr; }
+  /// The update, where is_sharded().
+  void step() { sharded_->step(); }
+  /// `save` on rank 0, which has what all ranks remember meanwhile.
+  void save_on_writer(const std::function<void()>& save);
+
+  /// Before forward passes, in training and in a test: what batch norm remembers becomes that of rank 0.
+  void share_buffers(const nn::Module& module);
+  /// The backward pass from `loss` ends with gradients that are summed over the ranks.
+  void before_last_backward(const Tensor& loss);
+
+  /// Of numbers that each rank has its part of; the same on every rank.
+  double sum(double part) const;
+  void sum(std::vector<double>& parts) const;
+  /// Whether one of them says so.
+  bool any(bool mine) const;
+  /// What each rank's memory came to.
+  std::vector<RankMemory> memory_of_all(const MemoryStats& mine) const;
+  /// What the gradients' way took: figures of a result.
+  void note_communication(std::vector<std::pair<std::string, double>>& figures) const;
+
+  /// This rank cannot go on: the others are told why. See Note [Ranks end together] of communicator.h.
+  void abort(const std::exception& reason) const noexcept;
+
+ private:
+  const Options& options_;
+  std::shared_ptr<Communicator> communicator_;
+  std::unique_ptr<distributed::Reducer> reducer_;
+  std::unique_ptr<optim::ZeroRedundancyOptimizer> sharded_;
+};
+
+/// Whether the run goes on from its state file, as rank 0 has found it: the others may have looked at another moment.
+/// Throws DistributedError.
+RunState as_rank_0_says(RunState state);
+
+/// Throws ConfigError for an experiment that several ranks cannot share.
+void check_ranks(const ExperimentConfig& config);
+
+}  // namespace tenon::train

@@ -1,0 +1,82 @@
+// What MPI's communicator does besides handing requests to its worker.
+#include "communicator.h"
+
+#include <tenon/comm/rank_environment.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+namespace tenon::mpi {
+namespace {
+
+// mpirun ends what is left a second after a rank has ended badly. Rank 0 writes the results: it goes first.
+constexpr std::chrono::milliseconds kTimeOfRank0{10'000};
+
+/// One communicator at a time: two would need an MPI that any number of threads may call at once.
+std::atomic<bool>& is_taken() {
+  static std::atomic<bool> value = false;
+  return value;
+}
+
+}  // namespace
+
+OptionSchema MpiCommunicator::options() {
+  return {OptionSpec::real("timeout", 600.0,
+                           "seconds after which an operation fails that not every rank has come to, and names them")
+              .range(0.1, 1e6),
+          OptionSpec::text("order", "any",
+                           "of a reduction: any (MPI's algorithm), rank (rank 0 + rank 1 + …, the same bits always)")
+              .one_of({"any", "rank"})};
+}
+
+MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
+  if (is_taken().exchange(true))
+    throw DistributedError("this process has a communicator over MPI already: close it before another one is made", {});
+  try {
+    const double seconds = context.options.real("timeout");
+    worker_ = std::make_unique<Worker>(
+        WorkerSettings{.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
+                       .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny});
+    if (context.ranks.size != size())
+      throw DistributedError(
+          fmt::format("{} says that this is rank {} of {}, and MPI knows {} process{}: launch it with mpirun, or under "
+                      "Slurm with srun --mpi=pmix",
+                      context.ranks.launcher.empty() ? "the environment" : context.ranks.launcher, context.ranks.rank,
+                      context.ranks.size, size(), size() == 1 ? "" : "es"),
+          {});
+  } catch (...) {
+    worker_.reset();
+    is_taken() = false;
+    throw;
+  }
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  worker_.reset();
+  is_taken() = false;
+}
+
+int MpiCommunicator::rank() const { return worker_->peers().rank(); }
+int MpiCommunicator::size() const { return worker_->peers().size(); }
+
+std::shared_ptr<Work> MpiCommunicator::start(const CommRequest& request) {
+  const bool is_whole = request.kind == CommKind::kAllGather || request.kind == CommKind::kReduceScatter;
+  const std::size_t most = is_whole ? kMostElements / static_cast<std::size_t>(size()) : kMostElements;
+  if (request.count > most)
+    throw Error(fmt::format("{}: {} of {} elements: MPI counts no more than {} in one call; divide them",
+                            worker_->peers().own_text(), name_of(request.kind), request.count, most));
+  return worker_->submit(request);
+}
+
+void MpiCommunicator::monitored_barrier(std::chrono::milliseconds timeout) { barrier({.timeout = timeout})->wait(); }
+
+void MpiCommunicator::abort(std::string_view reason, ExitCode code) noexcept {
+  try {
+    worker_->abort(reason, code);
+    if (rank() != 0) worker_->peers().wait_for_end(0, kTimeOfRank0);
+  } catch (const std::exception&) {  // no memory for a message: mpirun ends the others
+  }
+}
+
+}  // namespace tenon::mpi

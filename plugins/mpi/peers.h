@@ -1,0 +1,44 @@
+// Peers: the processes of the other ranks, of which those on this machine can be watched.
+#pragma once
+
+#include <mpi.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace tenon::mpi {
+
+class Peers {
+ public:
+  /// Every rank tells every other who it is. Throws DistributedError where that takes longer than `timeout`.
+  Peers(MPI_Comm comm, std::chrono::milliseconds timeout);
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(peers_.size()); }
+  /// Whether that rank's process on this machine has ended; false of one elsewhere, which cannot be seen.
+  bool has_ended(int rank) const;
+  /// "rank 2 (process 4711 on node3)".
+  std::string text(int rank) const;
+  /// "rank 0 of 4".
+  std::string own_text() const;
+  /// Waits until that rank's process has ended, if it is on this machine.
+  void wait_for_end(int rank, std::chrono::milliseconds timeout) const;
+
+ private:
+  struct Peer {
+    int process = 0;
+    std::string host;
+    int descriptor = -1;  ///< of the process; -1: not here, or this one
+  };
+  int rank_ = 0;
+  std::vector<Peer> peers_;
+};
+
+/// Waits for a request without blocking in MPI. Throws DistributedError that says `what` where it is not done in time.
+void complete(MPI_Request& request, std::chrono::milliseconds timeout, const std::string& what);
+
+}  // namespace tenon::mpi

@@ -1,0 +1,102 @@
+// Worker: the thread that makes all MPI calls, so that operations go on while the program computes, and that sees to it
+// that nobody waits for ever (Note [Ranks end together] of communicator.h).
+//
+//   submit() ─▶ inbox ─▶ collectives, one at a time, in order ─▶ done
+//                    └─▶ sends and receives, all at once       ─▶ done
+//
+// Note [Who is missing]: when an operation is late the worker asks the others where they are. A rank whose program
+// hangs still answers, from its worker, with the last collective that it came to; one that is stopped or dead does not.
+// Those that have not come are named. Processes on this machine are watched besides: their end is seen at once.
+#pragma once
+
+#include "control.h"
+#include "execution.h"
+#include "operation.h"
+#include "peers.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tenon::mpi {
+
+struct WorkerSettings {
+  std::chrono::milliseconds timeout{600'000};
+  Order order = Order::kAny;
+};
+
+class Worker {
+ public:
+  /// Meets the other ranks. Throws DistributedError.
+  explicit Worker(const WorkerSettings& settings);
+  /// Takes leave of the others, unless something failed: waits until they do so too, at most for the timeout.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  const Peers& peers() const { return *peers_; }
+  /// Throws DistributedError where something has failed before.
+  std::shared_ptr<Work> submit(const CommRequest& request);
+  void abort(std::string_view reason, ExitCode code);
+
+ private:
+  struct Answer {
+    std::int64_t number = 0;
+    std::string last;
+  };
+  struct Inquiry {
+    std::shared_ptr<Operation> about;
+    Clock::time_point asked;
+  };
+
+  void run();
+  bool is_over();
+  void take_inbox();
+  bool advance_operations();
+  void read_messages();
+  void read(const ControlMessage& message);
+  void look_after(const Operation& operation);
+  void watch_peers();
+  void inquire(const std::shared_ptr<Operation>& late);
+  void conclude();
+  void check_left(const Operation& operation);
+  void fail(const DistributedError& error, bool tell_others);
+  void fail_everything(const DistributedError& error);
+  std::shared_ptr<Operation> oldest() const;
+  void rest(bool has_moved);
+
+  const WorkerSettings settings_;
+  MPI_Comm comm_ = MPI_COMM_NULL, control_comm_ = MPI_COMM_NULL;
+  std::unique_ptr<Peers> peers_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Operation>> inbox_;  // from here on under mutex_
+  std::optional<DistributedError> failure_;
+  std::optional<DistributedError> to_abort_;
+  std::int64_t number_ = 0;  ///< collectives that this rank came to
+  std::string last_;         ///< the last of them
+  bool is_leaving_ = false;
+  bool has_told_ = false;  ///< a failure is on its way to the others
+
+  // Of the worker's thread alone.
+  std::unique_ptr<Control> control_;
+  std::deque<std::shared_ptr<Operation>> waiting_;
+  std::optional<Execution> collective_;
+  std::vector<Execution> messages_;
+  std::optional<Inquiry> inquiry_;
+  std::vector<std::optional<Answer>> answers_;
+  std::vector<std::optional<std::int64_t>> left_;  ///< by rank: the number that it left after
+  bool has_failed_ = false, has_said_bye_ = false;
+  Clock::time_point leaving_since_{}, watched_{};
+  int idle_turns_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace tenon::mpi

@@ -1,0 +1,88 @@
+// What every communicator does alike: arguments are checked, operations are counted.
+#include <tenon/comm/communicator.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tenon {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class DoneWork final : public Work {
+ public:
+  bool is_completed() override { return true; }
+  void wait(std::chrono::milliseconds) override {}
+};
+
+/// Rank 1 of 4, which keeps the requests that it gets.
+class Recording final : public Communicator {
+ public:
+  int rank() const override { return 1; }
+  int size() const override { return 4; }
+  void monitored_barrier(std::chrono::milliseconds) override {}
+  void abort(std::string_view, ExitCode) noexcept override {}
+  std::vector<CommRequest> requests;
+
+ protected:
+  std::shared_ptr<Work> start(const CommRequest& request) override {
+    requests.push_back(request);
+    return std::make_shared<DoneWork>();
+  }
+};
+
+TEST(Communicator, ARequestCarriesWhatTheCallSaid) {
+  Recording ranks;
+  float values[3] = {};
+  ranks.all_reduce({.data = values, .count = 3}, ReduceOp::kMax);
+  ranks.broadcast({.data = values, .count = 2}, /*root=*/3);
+  ASSERT_EQ(ranks.requests.size(), 2U);
+  EXPECT_EQ(ranks.requests[0].kind, CommKind::kAllReduce);
+  EXPECT_EQ(ranks.requests[0].op, ReduceOp::kMax);
+  EXPECT_EQ(ranks.requests[0].output, values);
+  EXPECT_EQ(ranks.requests[0].count, 3U);
+  EXPECT_EQ(ranks.requests[1].peer, 3);
+}
+
+TEST(Communicator, OperationsAndTheirBytesAreCountedByKind) {
+  Recording ranks;
+  double whole[8] = {}, share[2] = {};
+  ranks.all_gather({.data = whole, .count = 8, .dtype = Dtype::kFloat64},
+                   {.data = share, .count = 2, .dtype = Dtype::kFloat64});
+  ranks.barrier();
+  ranks.barrier();
+  EXPECT_EQ(ranks.stats().calls_of(CommKind::kAllGather), 1);
+  EXPECT_EQ(ranks.stats().bytes_of(CommKind::kAllGather), 16);
+  EXPECT_EQ(ranks.stats().calls_of(CommKind::kBarrier), 2);
+  EXPECT_EQ(ranks.stats().calls_of(CommKind::kAllReduce), 0);
+}
+
+TEST(Communicator, AMistakeIsRefusedWithTheRankAndTheNumbers) {
+  Recording ranks;
+  float values[8] = {};
+  double doubles[2] = {};
+  const CommBuffer eight{.data = values, .count = 8}, two{.data = values, .count = 2};
+  EXPECT_THAT([&] { ranks.all_reduce({.data = nullptr, .count = 3}, ReduceOp::kSum); },
+              ThrowsMessage<Error>(HasSubstr("rank 1 of 4: all_reduce: 3 elements behind a null pointer")));
+  EXPECT_THAT([&] { ranks.broadcast(two, 4); }, ThrowsMessage<Error>(HasSubstr("broadcast: there is no rank 4")));
+  EXPECT_THAT([&] { ranks.reduce_scatter({.data = values, .count = 3}, eight, ReduceOp::kSum); },
+              ThrowsMessage<Error>(HasSubstr("8 elements in all are not 3 from each of 4 ranks")));
+  EXPECT_THAT([&] { ranks.all_gather(eight, {.data = doubles, .count = 2, .dtype = Dtype::kFloat64}); },
+              ThrowsMessage<Error>(HasSubstr("the whole is float32, a rank's share float64")));
+  EXPECT_THAT([&] { ranks.send(two, 1); }, ThrowsMessage<Error>(HasSubstr("send: the other rank is this one")));
+  EXPECT_THAT([&] { ranks.receive(two, 2, -1); }, ThrowsMessage<Error>(HasSubstr("the tag -1 is negative")));
+  EXPECT_TRUE(ranks.requests.empty());
+  EXPECT_EQ(ranks.stats().calls_of(CommKind::kBroadcast), 0);
+}
+
+TEST(Communicator, AnErrorKnowsTheRanksAndTheExitCode) {
+  const DistributedError error("words", {3, 1}, ExitCode::kOutOfMemory);
+  EXPECT_THAT(error.ranks(), testing::ElementsAre(1, 3));
+  EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,127 @@
+// Ranks that die, hang, stop or give up: the others end in bounded time and name them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdio>
+#include <regex>
+#include <string>
+
+namespace tenon::test {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ended {
+  int code = -1;
+  double seconds = 0;
+  std::string text;
+};
+
+/// Four ranks, of which rank 2 goes wrong. Their patience is a second.
+Ended ranks_with(const std::string& how, const std::string& spec = "mpi:timeout=1") {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string line = "timeout -s KILL 120 bash " TENON_SOURCE_DIR "/tests/mpi/mpirun.sh -n 4 " TENON_FAILING_RANKS
+                           " " +
+                           how + " " + spec + " 2>&1";
+  Ended ended;
+  FILE* const pipe = ::popen(line.c_str(), "r");
+  char part[4096];
+  while (const std::size_t got = std::fread(part, 1, sizeof part, pipe)) ended.text.append(part, got);
+  const int status = ::pclose(pipe);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  ended.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return ended;
+}
+
+/// Patience, the question who is where, and the end of what mpirun still finds; machines under load take their time.
+constexpr double kBound = 60;
+
+TEST(MpiFailures, ARankThatIsKilledIsNamedAtOnce) {
+  const Ended ended = ranks_with("killed", "mpi:timeout=600");
+  EXPECT_THAT(ended.text,
+              testing::ContainsRegex("said by [013]: rank [013] of 4: rank 2 \\(process [0-9]+ on [^)]+\\) has "
+                                     "ended while all_reduce #2 of 4000 bytes waits for it; blamed: 2; code 1"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, ARankThatEndsWithoutAWordIsNamed) {
+  const Ended ended = ranks_with("ends", "mpi:timeout=600");
+  EXPECT_THAT(ended.text, HasSubstr("has ended while all_reduce #2"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, ARankWhoseProgramHangsIsNamedWithWhereItIs) {
+  const Ended ended = ranks_with("hangs");
+  EXPECT_THAT(ended.text,
+              testing::ContainsRegex("all_reduce #2 of 4000 bytes is not done after 1.0 s \\(timeout\\): rank 2 "
+                                     "\\(process [0-9]+ on [^)]+\\) has not come to it and hangs elsewhere; its "
+                                     "last was all_reduce #1 of 4000 bytes; blamed: 2; code 1"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, RanksDoNotWaitForEverForOneThatNeverComes) {
+  const Ended ended = ranks_with("late");
+  EXPECT_THAT(ended.text, HasSubstr("rank 0 of 4: not every rank has begun MPI within 1.0 s (timeout)"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, ARankThatIsStoppedIsNamed) {
+  const Ended ended = ranks_with("stopped");
+  EXPECT_THAT(ended.text,
+              testing::ContainsRegex("all_reduce #2 of 4000 bytes is not done after 1.0 s \\(timeout\\): rank 2 "
+                                     "\\(process [0-9]+ on [^)]+\\) does not answer: it is stopped, cut off or "
+                                     "dead; blamed: 2"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, ARankThatGivesUpTellsTheOthersWhyAndWithWhichCode) {
+  const Ended ended = ranks_with("aborts", "mpi:timeout=600");
+  EXPECT_THAT(ended.text, HasSubstr("said by 2: OutOfMemory: caching on cpu:0 needs 1.00 MiB"));
+  EXPECT_THAT(ended.text,
+              testing::ContainsRegex("said by 0: rank 2 of 4: OutOfMemory: caching on cpu:0 needs 1.00 MiB.*; "
+                                     "blamed: 2; code 4"));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, ARankThatClosesItsCommunicatorEarlyIsNamed) {
+  const Ended ended = ranks_with("closes", "mpi:timeout=600");
+  EXPECT_THAT(ended.text,
+              testing::ContainsRegex("rank 2 \\(process [0-9]+ on [^)]+\\) has closed its communicator, and "
+                                     "all_reduce #2 of 4000 bytes needs it; blamed: 2"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, AMonitoredBarrierNamesWhoHasNotCome) {
+  const Ended ended = ranks_with("monitored", "mpi:timeout=600");
+  EXPECT_THAT(ended.text,
+              testing::ContainsRegex("barrier #2 is not done after 0.5 s \\(timeout\\): rank 2 .*has not come to "
+                                     "it and hangs elsewhere; its last was all_reduce #1 of 4000 bytes"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, AReceiveOfWhatNobodySendsNamesTheRankThatDoesNot) {
+  const Ended ended = ranks_with("receive");
+  EXPECT_THAT(ended.text, testing::ContainsRegex("is not done after 1.0 s \\(timeout\\): rank"));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, WithoutAFailureAllEndWell) {
+  const Ended ended = ranks_with("nothing", "mpi:timeout=60");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, testing::Not(HasSubstr("said by")));
+}
+
+}  // namespace
+}  // namespace tenon::test

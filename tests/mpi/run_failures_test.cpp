@@ -1,0 +1,115 @@
+// Runs of several ranks of which one is killed, hangs, runs out of memory or finds its disk full: bounded time, names,
+// exit codes, and the last state goes on to the same losses.
+#include "launched.h"
+#include "support/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+constexpr double kBound = 60;
+
+/// Long enough to be caught in the middle, and with a state after every other step.
+class FailingRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_pictures(folder_, "train", 64, 64);
+    write_pictures(folder_, "t10k", 16, 16);
+    folder_.write("exp.toml", experiment("save_every = 2\n[distributed]\nname = \"mpi\"\n[distributed.mpi]\norder = "
+                                         "\"rank\"\ntimeout = 2\n"));
+  }
+  nlohmann::json result(const std::string& out) const {
+    return parse_json(read_bytes(folder_.path() / out / "result.json"));
+  }
+  std::vector<double> losses(const std::string& out) const { return result(out).at("result").at("losses"); }
+
+  /// Goes on in `out` and holds what comes out against a run that nothing happened to.
+  void goes_on_to_the_same_losses(const std::string& out, const std::string& settings) {
+    const Launched again = mpirun(folder_, "-n 4 $tenon run --resume " + out + " distributed.mpi.timeout=2.0");
+    ASSERT_EQ(again.code, 0) << again.text;
+    const Launched whole = mpirun(folder_, "-n 4 $tenon run exp.toml " + settings + " --out whole");
+    ASSERT_EQ(whole.code, 0) << whole.text;
+    EXPECT_EQ(result(out)["status"], "done");
+    EXPECT_EQ(losses(out), losses("whole"));
+  }
+  Folder folder_;
+};
+
+TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+                                               "run/state.safetensors", /*rank=*/2, SIGKILL);
+  EXPECT_NE(launched.code, 0) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_THAT(launched.text, ContainsRegex("tenon: rank [013] of 4: rank 2 \\(process [0-9]+ on [^)]+\\) has ended"));
+  EXPECT_EQ(result("run")["status"], "failed");
+  EXPECT_THAT(result("run")["error"].get<std::string>(),
+              ContainsRegex("rank 2 \\(process [0-9]+ on [^)]+\\) has ended"));
+  goes_on_to_the_same_losses("run", "train.epochs=250");
+}
+
+TEST_F(FailingRuns, WhereRankZeroIsKilledTheOthersSaySo) {
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+                                               "run/state.safetensors", /*rank=*/0, SIGKILL);
+  EXPECT_NE(launched.code, 0) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_THAT(launched.text, ContainsRegex("tenon: rank [123] of 4: rank 0 \\(process [0-9]+ on [^)]+\\) has ended"));
+  goes_on_to_the_same_losses("run", "train.epochs=250");
+}
+
+TEST_F(FailingRuns, ARankThatHangsIsNamedAfterTheTimeoutAndTheRunGoesOnFromItsState) {
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+                                               "run/state.safetensors", /*rank=*/3, SIGSTOP);
+  EXPECT_NE(launched.code, 0) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_EQ(result("run")["status"], "failed");
+  EXPECT_THAT(result("run")["error"].get<std::string>(),
+              AllOf(HasSubstr("is not done after 2.0 s (timeout): rank 3 (process"),
+                    HasSubstr("does not answer: it is stopped, cut off or dead")));
+  goes_on_to_the_same_losses("run", "train.epochs=250");
+}
+
+TEST_F(FailingRuns, ARankThatRunsOutOfMemoryIsNamedWithItsReportAndExitCode) {
+  folder_.write("exp.toml", experiment("[allocator]\nlayers = [\"limit\"]\n[allocator.limit]\nbytes = \"1GiB\"\n"
+                                       "[distributed]\nname = \"mpi\"\n"));
+  const std::string run = "$tenon run exp.toml --out run";
+  const Launched launched =
+      mpirun(folder_, "-n 2 " + run + " : -n 1 env TENON_ALLOCATOR__LIMIT__BYTES=400KiB " + run + " : -n 1 " + run);
+  EXPECT_EQ(launched.code, 4) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_THAT(launched.text, HasSubstr("rank 2 of 4: OutOfMemory"));
+}
+
+TEST_F(FailingRuns, ARankThatRunsOutOfMemoryInTheMiddleLeavesTheResultOfRankZeroWithItsName) {
+  folder_.write("exp.toml",
+                experiment("[allocator]\nname = \"direct\"\nlayers = [\"inject\"]\n[allocator.inject]\nnth = 0\n"
+                           "[distributed]\nname = \"mpi\"\n"));
+  const std::string run = "$tenon run exp.toml --out run";
+  const Launched launched =
+      mpirun(folder_, "-n 1 " + run + " : -n 1 env TENON_ALLOCATOR__INJECT__NTH=200 " + run + " : -n 2 " + run);
+  EXPECT_EQ(launched.code, 4) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_EQ(result("run")["status"], "failed");
+  EXPECT_EQ(result("run")["exit_code"], 4);
+  EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("rank 1 of 4: OutOfMemory"));
+}
+
+TEST_F(FailingRuns, AFullDiskOfTheRankThatWritesEndsAllRanks) {
+  const std::string run = "$tenon run exp.toml --out run";
+  const Launched launched = mpirun(folder_, "-n 1 sh -c 'ulimit -f 8; exec \"$0\" \"$@\"' " + run + " : -n 3 " + run);
+  EXPECT_EQ(launched.code, 1) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_THAT(launched.text, HasSubstr("File too large"));
+  const Launched again = mpirun(folder_, "-n 4 $tenon run exp.toml --out again");
+  EXPECT_EQ(again.code, 0) << again.text;
+}
+
+}  // namespace
+}  // namespace tenon::test

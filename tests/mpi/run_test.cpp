@@ -1,0 +1,220 @@
+// `tenon run` under mpirun: several ranks train one model.
+#include "launched.h"
+#include "support/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kRanks = "[distributed]\nname = \"mpi\"\n[distributed.mpi]\norder = \"rank\"\ntimeout = 60\n";
+
+class RankRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_pictures(folder_, "train", 64, 64);
+    write_pictures(folder_, "t10k", 40, 40);
+    folder_.write("exp.toml", experiment(kRanks));
+  }
+  nlohmann::json result(const std::string& out) const {
+    return parse_json(read_bytes(folder_.path() / out / "result.json"));
+  }
+  Launched ranks(int count, const std::string& words) const {
+    return mpirun(folder_, "-n " + std::to_string(count) + " $tenon run " + words);
+  }
+  void alone(const std::string& words) const {
+    const std::string line = "cd '" + folder_.path().string() +
+                             "' && ASAN_OPTIONS=detect_leaks=0 " TENON_PROGRAM " run " + words + " >said 2>&1";
+    EXPECT_EQ(std::system(line.c_str()), 0) << read_bytes(folder_.path() / "said");
+  }
+  Folder folder_;
+};
+
+std::vector<double> losses_of(const nlohmann::json& result) {
+  return result.at("result").at("losses").get<std::vector<double>>();
+}
+
+TEST_F(RankRuns, FourRanksHaveTheBitsOfOneProcessWithTheBatchInFourParts) {
+  const Launched launched = ranks(4, "exp.toml --out four");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  alone("exp.toml train.micro_batches=4 --out one");
+  const auto four = result("four"), one = result("one");
+  EXPECT_EQ(losses_of(four), losses_of(one));
+  EXPECT_EQ(four["result"]["losses_fnv1a64"], one["result"]["losses_fnv1a64"]);
+  for (const char* figure : {"test_loss", "test_accuracy"})
+    EXPECT_EQ(four["result"]["epochs"][1][figure], one["result"]["epochs"][1][figure]) << figure;
+}
+
+TEST_F(RankRuns, FourRanksHaveTheLossesOfTheWholeBatchToRounding) {
+  const Launched launched = ranks(4, "exp.toml 'distributed.mpi.order=\"any\"' --out four");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  alone("exp.toml --out one");
+  const auto four = losses_of(result("four")), one = losses_of(result("one"));
+  ASSERT_EQ(four.size(), one.size());
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(four[i], one[i], 1e-5 * std::abs(one[i])) << i;
+}
+
+TEST_F(RankRuns, ThreeRanksShareABatchThatDoesNotDivide) {
+  const Launched launched = ranks(3, "exp.toml --out three");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  alone("exp.toml train.micro_batches=3 --out one");
+  EXPECT_EQ(losses_of(result("three")), losses_of(result("one")));
+}
+
+TEST_F(RankRuns, RankZeroAloneSpeaksAndWrites) {
+  const Launched launched = ranks(4, "exp.toml --out four");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  std::size_t said = 0;
+  for (std::size_t at = 0; (at = launched.text.find("results: four", at)) != std::string::npos; ++at) ++said;
+  EXPECT_EQ(said, 1U) << launched.text;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "four/report.html"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
+}
+
+TEST_F(RankRuns, TheResultHasTheMemoryOfEachRankAndNamesTheWorst) {
+  const Launched launched = ranks(4, "exp.toml --out four");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  const auto of_ranks = result("four").at("ranks");
+  EXPECT_EQ(of_ranks["count"], 4);
+  ASSERT_EQ(of_ranks["memory"].size(), 4U);
+  const std::size_t worst = of_ranks["worst_rank"];
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto& memory = of_ranks["memory"][rank];
+    EXPECT_EQ(memory["rank"], rank);
+    EXPECT_GT(memory["peak_allocated_bytes"].get<std::int64_t>(), 0);
+    EXPECT_LE(memory["peak_reserved_bytes"].get<std::int64_t>(),
+              of_ranks["memory"][worst]["peak_reserved_bytes"].get<std::int64_t>());
+  }
+  EXPECT_THAT(launched.text, HasSubstr("4 ranks: rank " + std::to_string(worst) + " reserved most"));
+}
+
+TEST_F(RankRuns, GradientsThatAddUpAreSentOnce) {
+  ASSERT_EQ(ranks(2, "exp.toml --out whole").code, 0);
+  ASSERT_EQ(ranks(2, "exp.toml train.micro_batches=4 --out parts").code, 0);
+  const auto sent = [&](const char* out) { return result(out)["result"]["figures"]["sent_gradient_bytes"]; };
+  EXPECT_GT(sent("whole").get<std::int64_t>(), 0);
+  EXPECT_EQ(sent("parts"), sent("whole"));
+}
+
+TEST_F(RankRuns, SmallBucketsAndNoOverlapGiveTheSameBits) {
+  ASSERT_EQ(ranks(2, "exp.toml --out one").code, 0);
+  ASSERT_EQ(ranks(2, "exp.toml 'distributed.bucket_cap=\"1KiB\"' distributed.overlap=false --out many").code, 0);
+  EXPECT_EQ(losses_of(result("many")), losses_of(result("one")));
+}
+
+TEST_F(RankRuns, ARunGoesOnWithTheSameRanksToTheSameBits) {
+  ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
+  ASSERT_EQ(ranks(4, "exp.toml train.stop_at=3 train.save=state --out first").code, 0);
+  ASSERT_EQ(ranks(4, "exp.toml train.resume=state --out second").code, 0);
+  const auto whole = losses_of(result("whole")), second = losses_of(result("second"));
+  EXPECT_EQ(std::vector<double>(whole.begin() + 3, whole.end()), second);
+}
+
+TEST_F(RankRuns, ARunGoesOnWithAnotherNumberOfRanks) {
+  ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
+  ASSERT_EQ(ranks(4, "exp.toml train.stop_at=3 train.save=state --out first").code, 0);
+  const auto whole = losses_of(result("whole"));
+  for (const int count : {2, 3}) {
+    const Launched launched = ranks(count, "exp.toml train.resume=state --out again-" + std::to_string(count));
+    ASSERT_EQ(launched.code, 0) << launched.text;
+    const auto rest = losses_of(result("again-" + std::to_string(count)));
+    ASSERT_EQ(rest.size() + 3, whole.size());
+    for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_NEAR(rest[i], whole[i + 3], 1e-5 * whole[i + 3]) << i;
+  }
+  alone("exp.toml 'distributed.name=\"\"' train.micro_batches=4 train.resume=state --out again-1");
+  const auto rest = losses_of(result("again-1"));
+  EXPECT_EQ(std::vector<double>(whole.begin() + 3, whole.end()), rest);
+}
+
+TEST_F(RankRuns, DividedStatesOfTheOptimizerGiveTheSameBitsWithLessMemory) {
+  ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
+  const Launched launched = ranks(4, "exp.toml 'distributed.shard=\"optimizer\"' --out divided");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  EXPECT_EQ(losses_of(result("divided")), losses_of(result("whole")));
+  const auto states = [&](const char* out) {
+    std::vector<std::int64_t> bytes;
+    const auto json = result(out);
+    for (const auto& memory : json["ranks"]["memory"]) bytes.push_back(memory["peak_optimizer_state_bytes"]);
+    return bytes;
+  };
+  const auto whole = states("whole"), divided = states("divided");
+  std::int64_t sum = 0;
+  for (const std::int64_t bytes : divided) sum += bytes;
+  const auto expected = [&](const char* out) {
+    return result(out)["result"]["figures"]["expected_optimizer_bytes"].get<std::int64_t>();
+  };
+  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(whole[0]), 0.03 * static_cast<double>(whole[0]));
+  EXPECT_NEAR(static_cast<double>(divided[0]), static_cast<double>(expected("divided")), 0.03 * expected("divided"));
+  EXPECT_NEAR(static_cast<double>(whole[0]), static_cast<double>(expected("whole")), 0.03 * expected("whole"));
+  EXPECT_LT(divided[3], divided[0]);
+}
+
+TEST_F(RankRuns, DividedStatesAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
+  const std::string shard = "'distributed.shard=\"optimizer\"' ";
+  ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
+  const Launched first = ranks(4, "exp.toml " + shard + "train.stop_at=3 train.save=state --out first");
+  ASSERT_EQ(first.code, 0) << first.text;
+  ASSERT_EQ(ranks(4, "exp.toml " + shard + "train.resume=state --out second").code, 0);
+  const auto whole = losses_of(result("whole"));
+  const std::vector<double> rest(whole.begin() + 3, whole.end());
+  EXPECT_EQ(losses_of(result("second")), rest);
+  alone("exp.toml 'distributed.name=\"\"' train.micro_batches=4 train.resume=state --out one");
+  EXPECT_EQ(losses_of(result("one")), rest);
+  const Launched two = ranks(2, "exp.toml " + shard + "train.resume=state --out two");
+  ASSERT_EQ(two.code, 0) << two.text;
+  for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << i;
+}
+
+TEST_F(RankRuns, BatchNormAndDropoutTrain) {
+  folder_.write("net.toml", experiment(std::string("[distributed]\nname = \"mpi\"\n")) + "");
+  const Launched launched = ranks(2, "net.toml 'model.name=\"mlp\"' model.dropout=0.5 --out dropout");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  EXPECT_EQ(result("dropout")["result"]["steps"], 8);
+}
+
+TEST_F(RankRuns, WithoutMpirunItIsOneRank) {
+  alone("exp.toml --out one-rank");
+  alone("exp.toml 'distributed.name=\"\"' --out one");
+  EXPECT_EQ(losses_of(result("one-rank")), losses_of(result("one")));
+  EXPECT_FALSE(result("one-rank").contains("ranks"));
+}
+
+TEST_F(RankRuns, SeveralProcessesOfAnExperimentForOneAreRefused) {
+  const Launched launched = ranks(2, "exp.toml 'distributed.name=\"\"'");
+  EXPECT_EQ(launched.code, 2);
+  EXPECT_THAT(launched.text, HasSubstr("Open MPI started 2 processes, and the experiment is that of one: set "
+                                       "distributed.name"));
+}
+
+TEST_F(RankRuns, ASweepIsNotShared) {
+  const Launched launched = ranks(2, "exp.toml --sweep train.lr=0.1,0.2");
+  EXPECT_EQ(launched.code, 2);
+  EXPECT_THAT(launched.text, HasSubstr("several processes cannot share a sweep"));
+}
+
+TEST_F(RankRuns, WhatRanksCannotShareIsRefusedByItsSetting) {
+  const Launched parts = ranks(4, "exp.toml train.micro_batches=8 --out parts");
+  EXPECT_EQ(parts.code, 2);
+  EXPECT_THAT(parts.text, HasSubstr("train.micro_batches: 8 parts on each of 4 ranks, of a batch of 16"));
+  const Launched update = ranks(2, "exp.toml train.optimizer_in_backward=true --out update");
+  EXPECT_EQ(update.code, 2);
+  EXPECT_THAT(update.text, HasSubstr("train.optimizer_in_backward: ranks sum their gradients before the update"));
+}
+
+TEST_F(RankRuns, ADryRunIsSaidOnce) {
+  const Launched launched = ranks(2, "exp.toml --dry-run");
+  EXPECT_EQ(launched.code, 0);
+  const std::size_t first = launched.text.find("[distributed]");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(launched.text.find("[distributed]", first + 1), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::test
