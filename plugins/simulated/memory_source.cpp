@@ -7,13 +7,15 @@
 
 namespace tenon::simulated {
 
-SimulatedMemorySource::SimulatedMemorySource(std::unique_ptr<MemorySource> memory, Streams& streams,
+SimulatedMemorySource::SimulatedMemorySource(std::unique_ptr<MemorySource> memory, Streams& streams, Timeline& timeline,
                                              SimulatedMemoryConfig config)
-    : memory_(std::move(memory)), streams_(streams), config_(config) {}
+    : memory_(std::move(memory)), streams_(streams), timeline_(timeline), config_(config) {}
 
-void SimulatedMemorySource::delay(const CallCost& cost, std::size_t bytes) noexcept {
-  if (const double us = cost.us(bytes); us > 0)
-    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
+void SimulatedMemorySource::delay(const CallCost& cost, std::size_t bytes) const noexcept {
+  const double us = cost.us(bytes);
+  if (us <= 0) return;
+  if (timeline_.model().is_on) return timeline_.call(us);
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
 }
 
 bool SimulatedMemorySource::fails() noexcept {

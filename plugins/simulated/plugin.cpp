@@ -1,4 +1,5 @@
 // The simulated backend: devices of any number and capacity on any machine, for tests, experiments and replays.
+#include "cost_model.h"
 #include "driver.h"
 
 #include <tenon/core/units.h>
@@ -18,9 +19,10 @@ class SimulatedBackend final : public Backend {
   std::string summary() const override { return "devices of any capacity in host memory, or with addresses alone"; }
 
   OptionSchema options() const override {
-    return {
+    OptionSchema options = {
         OptionSpec::integer("count", 1, "number of devices").range(std::int64_t{1}, std::int64_t{kMaxDevicesPerType}),
-        OptionSpec::size("capacity", 24 * GiB, "bytes of each device; 0 = unlimited"),
+        OptionSpec::size("capacity", kDefaultCapacity,
+                         "bytes of each device, a preset's where it is not set; 0 = unlimited"),
         OptionSpec::text("mode", "backed", "backed: kernels run, on host memory; address-only: nothing is computed")
             .one_of({"backed", "address-only"}),
         OptionSpec::size("page", 2 * MiB, "granularity of virtual memory").range(4 * KiB, GiB),
@@ -36,10 +38,11 @@ class SimulatedBackend final : public Backend {
         OptionSpec::integer("fail_every", 0, "every k-th call for memory finds the device exhausted; 0 = none")
             .range(std::int64_t{0}, std::int64_t{1} << 60),
     };
+    for (OptionSpec& option : cost_model_options()) options.push_back(std::move(option));
+    return options;
   }
 
   void configure(const Options& options) override {
-    config_.capacity_bytes = options.size("capacity");
     config_.page_bytes = options.size("page");
     config_.backed = options.text("mode") == "backed";
     CallCosts costs = CallCosts::of_each_call(static_cast<double>(options.integer("latency_us")));
@@ -47,6 +50,11 @@ class SimulatedBackend final : public Backend {
     costs.map.mib = options.real("map_us_per_mib");
     costs.unmap.mib = options.real("unmap_us_per_mib");
     costs.destroy.mib = options.real("destroy_us_per_mib");
+    config_.costs = cost_model_of(options, costs);
+    config_.capacity_bytes = options.size("capacity");
+    if (options.is_default("capacity") && config_.costs.capacity_bytes > 0)
+      config_.capacity_bytes = config_.costs.capacity_bytes;
+    config_.events = std::make_shared<Events>();
     config_.memory = {
         .costs = costs, .fail_at = options.integer("fail_at"), .fail_every = options.integer("fail_every")};
     drivers_.resize(static_cast<std::size_t>(options.integer("count")));
@@ -68,6 +76,8 @@ class SimulatedBackend final : public Backend {
   bool takes_host_memory(const Options& options) const override { return options.text("mode") == "backed"; }
 
  private:
+  static constexpr std::size_t kDefaultCapacity = 24 * GiB;
+
   DriverConfig config_;
   LazyDrivers<SimulatedDriver> drivers_{"simulated"};
 };

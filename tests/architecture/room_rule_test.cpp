@@ -66,6 +66,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"create"},
       {"support", "autocast"}}},
     {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
+    {"device", {{"order"}, {"."}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
     {"memory",
