@@ -38,7 +38,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"trace"}}},
     // The front end's functions and modules share their options: a module is its function with parameters.
     {"nn",
-     {{"nn.*", "functional.*", "parallel.*", "lora.*"},
+     {{"nn.*", "functional.*", "parallel.*", "pipeline.*", "lora.*"},
       {"quantization"},
       {"modules/sequence"},
       {"modules", "functional"},

@@ -25,13 +25,9 @@ namespace tenon::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
-
-DefaultDtype::DefaultDtype(Dtype dtype) : previous_(get_default_dtype()) { set_default_dtype(dtype); }
-DefaultDtype::~DefaultDtype() { set_default_dtype(previous_); }
 
 Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits, RunState state)
     : config_(config),
@@ -42,7 +38,8 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       state_(std::move(state)),
       device_(device_state(config.device)),
       computes_(device_.driver().properties().computes),
-      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)) {}
+      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)),
+      virtual_steps_(config.devices) {}
 
 ExperimentResult Training::run() {
   start_ = Clock::now();
@@ -74,6 +71,7 @@ ExperimentResult Training::so_far() const {
   result.warmup_steps = std::min(result.warmup_steps, std::max<std::int64_t>(result.steps, 1));
   result.test_accuracy = result.epochs.empty() ? 0 : result.epochs.back().test_accuracy;
   result.seconds = seconds_since(start_);
+  virtual_steps_.note(result);
   if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
@@ -93,11 +91,13 @@ void Training::prepare() {
   }
 
   progress_.entering("making the model");
-  model_ = make_model_on_device(config_, {.options = config_.section("model"),
-                                          .data = data_.shape,
-                                          .inplace_activations = options_.boolean("inplace_activations"),
-                                          .mixed_precision = precision.autocast.has_value(),
-                                          .checkpoint = checkpoint_});
+  const ModelRequest request = {.options = config_.section("model"),
+                                .data = data_.shape,
+                                .inplace_activations = options_.boolean("inplace_activations"),
+                                .mixed_precision = precision.autocast.has_value(),
+                                .checkpoint = checkpoint_};
+  model_ = make_model_on_device(config_, request);
+  if (config_.devices.size() > 1) parallel_.emplace(config_, request, model_);
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   optimizer_ = make_optimizer(options_, nn::trainable_parameters(*model_.module));
 
@@ -134,6 +134,7 @@ void Training::make_step() {
       .optimizer = *optimizer_,
       .precision = *precision_,
       .batch_size = batch_size_,
+      .parallel = parallel_ ? &*parallel_ : nullptr,
       .computes = computes_,
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
 }
@@ -324,7 +325,7 @@ double Training::timed_step(std::int64_t first) {
   const std::int64_t calls = before.device_calls();
   phases_.begin(before);
   const auto start = Clock::now();
-  const double loss = step_or_retry(first);
+  const double loss = virtual_steps_.around([&] { return step_or_retry(first); });
   result_.step_ms.push_back(1000 * seconds_since(start));
   const MemoryStats after = allocator.stats();
   phases_.end(RunPhase::kUpdate, after, result_.peak);

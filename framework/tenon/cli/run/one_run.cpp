@@ -192,7 +192,7 @@ class OneRun {
   std::string remarks() const {
     const RunSummary summary = summary_of(record_);
     return peak_remark({summary}) + estimate_remark({summary}) + noise_remark(record_.host) +
-           layers_remark(record_.layers);
+           devices_remark(record_.result) + layers_remark(record_.layers);
   }
 
   void say_what_was_there() const {

@@ -88,6 +88,7 @@ Json result_block(const ExperimentResult& result, bool has_losses) {
   block["steps"] = result.steps;
   block["seconds"] = result.seconds;
   block["step_ms"] = quantiles(result.step_ms);
+  if (result.estimated_step_ms) block["estimated_step_ms"] = *result.estimated_step_ms;
   block["epochs"] = Json::array();
   for (const EpochResult& epoch : result.epochs) {
     block["epochs"].push_back({{"epoch", epoch.epoch},
@@ -101,6 +102,24 @@ Json result_block(const ExperimentResult& result, bool has_losses) {
   }
   if (has_losses) block["losses"] = result.losses;
   return block;
+}
+
+Json devices_json(const ExperimentResult& result) {
+  Json devices = Json::array();
+  for (const DeviceResult& device : result.devices) {
+    Json json = {{"device", device.device},
+                 {"peak_requested_bytes", device.peak_requested_bytes},
+                 {"peak_allocated_bytes", device.peak_allocated_bytes},
+                 {"peak_reserved_bytes", device.peak_reserved_bytes}};
+    if (device.estimated) {
+      json["estimated"] = {{"kernel_ms", device.estimated->kernel_ms},
+                           {"copy_ms", device.estimated->copy_ms},
+                           {"hidden_copy_ms", device.estimated->hidden_copy_ms},
+                           {"idle", device.estimated->idle}};
+    }
+    devices.push_back(std::move(json));
+  }
+  return devices;
 }
 
 Json attempt_json(const replay::FitAttempt& attempt) {
@@ -242,6 +261,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   json["result"] = result_block(record.result, experiment.section("report").boolean("losses"));
   json["memory"] = memory_json(record.result);
   json["memory"]["leaked_bytes"] = record.leaked_bytes;
+  if (!record.result.devices.empty()) json["devices"] = devices_json(record.result);
   if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
   if (!record.recorded.empty()) json["recorded"] = record.recorded;
   if (record.would_fit) json["out_of_memory"] = fit_json(*record.would_fit);
