@@ -31,10 +31,13 @@ std::unique_ptr<MemorySource> make_memory(const DriverConfig& config) {
 SimulatedDriver::SimulatedDriver(DriverConfig config)
     : KeepsVirtualTime(config.costs.is_on),
       config_(std::move(config)),
-      timeline_(config_.costs),
-      memory_(make_memory(config_), streams_, timeline_, config_.memory),
+      timeline_(config_.costs, *config_.counters),
+      memory_(make_memory(config_), streams_, timeline_, config_.memory, config_.counters),
       pinned_(std::make_unique<HostMemorySource>(HostMemoryConfig{.device = "pinned host memory of " + config_.device}),
-              streams_, timeline_, {}) {}
+              streams_, timeline_, {}) {
+  config_.counters->is_open.store(1, std::memory_order_relaxed);
+  config_.counters->capacity_bytes.store(config_.capacity_bytes, std::memory_order_relaxed);
+}
 
 SimulatedDriver::~SimulatedDriver() { streams_.synchronize(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cost_model.h"
+#include "counters.h"
 #include "events.h"
 #include "memory_source.h"
 #include "streams.h"
@@ -22,7 +23,8 @@ struct DriverConfig {
   bool backed = true;              ///< host memory behind the addresses
   SimulatedMemoryConfig memory;
   CostModel costs;
-  std::shared_ptr<Events> events;  ///< of all devices
+  std::shared_ptr<Events> events;      ///< of all devices
+  DeviceCounters* counters = nullptr;  ///< outlive the driver
 };
 
 class SimulatedDriver final : public DeviceDriver, public KeepsVirtualTime {

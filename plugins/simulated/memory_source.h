@@ -2,6 +2,7 @@
 // that fail on demand, and the order of the device's streams.
 #pragma once
 
+#include "counters.h"
 #include "streams.h"
 #include "timeline.h"
 
@@ -24,7 +25,7 @@ class SimulatedMemorySource final : public MemorySource {
  public:
   /// With a cost model its calls take virtual time, without one they delay the caller.
   SimulatedMemorySource(std::unique_ptr<MemorySource> memory, Streams& streams, Timeline& timeline,
-                        SimulatedMemoryConfig config);
+                        SimulatedMemoryConfig config, DeviceCounters* counters = nullptr);
 
   SourceTraits traits() const override { return memory_->traits(); }
   SourceUsage usage() const override { return memory_->usage(); }
@@ -52,11 +53,13 @@ class SimulatedMemorySource final : public MemorySource {
  private:
   void delay(const CallCost& cost, std::size_t bytes) const noexcept;
   bool fails() noexcept;
+  void count(std::size_t taken_bytes, std::size_t given_back_bytes) const noexcept;
 
   const std::unique_ptr<MemorySource> memory_;
   Streams& streams_;
   Timeline& timeline_;
   const SimulatedMemoryConfig config_;
+  DeviceCounters* const counters_;  ///< null: nobody is told
   std::atomic<std::int64_t> calls_{0};
 };
 

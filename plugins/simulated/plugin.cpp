@@ -1,11 +1,13 @@
 // The simulated backend: devices of any number and capacity on any machine, for tests, experiments and replays.
 #include "cost_model.h"
+#include "counters.h"
 #include "driver.h"
 
 #include <tenon/core/units.h>
 #include <tenon/device/lazy_drivers.h>
 #include <tenon/plugin/backend_plugin.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,7 +15,7 @@
 namespace tenon::simulated {
 namespace {
 
-class SimulatedBackend final : public Backend {
+class SimulatedBackend final : public Backend, public ReportsUse {
  public:
   std::string name() const override { return "simulated"; }
   std::string summary() const override { return "devices of any capacity in host memory, or with addresses alone"; }
@@ -63,14 +65,22 @@ class SimulatedBackend final : public Backend {
   int device_count() override { return drivers_.count(); }
 
   DeviceDriver& device(int index) override {
-    return drivers_.get(index, [this](const std::string& device) {
+    return drivers_.get(index, [this, index](const std::string& device) {
+      if (counters_ == nullptr) counters_ = std::make_unique<SharedCounters>(drivers_.count());
       DriverConfig config = config_;
       config.device = device;
+      config.counters = &counters_->of(index);
       return std::make_unique<SimulatedDriver>(std::move(config));
     });
   }
 
-  void shutdown() noexcept override { drivers_.destroy_all(); }
+  void shutdown() noexcept override {
+    drivers_.destroy_all();
+    counters_.reset();
+  }
+
+  int visible_devices(int own) override { return std::max(own, CountersOfAll::device_count()); }
+  DeviceUse look(int index) override { return in_use_.look(index); }
 
   std::string kernels_like() const override { return "cpu"; }
   bool takes_host_memory(const Options& options) const override { return options.text("mode") == "backed"; }
@@ -79,6 +89,8 @@ class SimulatedBackend final : public Backend {
   static constexpr std::size_t kDefaultCapacity = 24 * GiB;
 
   DriverConfig config_;
+  std::unique_ptr<SharedCounters> counters_;  ///< while a device is open
+  CountersOfAll in_use_;
   LazyDrivers<SimulatedDriver> drivers_{"simulated"};
 };
 

@@ -38,6 +38,7 @@ void Timeline::place(Engine engine, StreamRef stream, double us) {
   double& end = ends_[stream.id];
   const double begin = free_from(busy_[engine], std::max(end, virtual_time_us()), us);
   end = begin + us;
+  publish(engine, us, end);
   if (us == 0) return;
   std::vector<Span>& busy = busy_[engine];
   const auto after =
@@ -47,6 +48,16 @@ void Timeline::place(Engine engine, StreamRef stream, double us) {
   } else {
     busy.insert(after, {begin, end});
   }
+}
+
+/// For whoever watches the device from another process. Called with the lock held.
+void Timeline::publish(Engine engine, double us, double end) {
+  constexpr double kNsPerUs = 1000;
+  if (engine == kCompute) kernel_us_ever_ += us;
+  counters_.kernel_ns.store(static_cast<std::uint64_t>(kNsPerUs * kernel_us_ever_), std::memory_order_relaxed);
+  const auto end_ns = static_cast<std::uint64_t>(kNsPerUs * end);
+  if (end_ns > counters_.virtual_ns.load(std::memory_order_relaxed))
+    counters_.virtual_ns.store(end_ns, std::memory_order_relaxed);
 }
 
 /// The first moment from `ready` on at which there is nothing for `us`.

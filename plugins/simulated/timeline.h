@@ -9,6 +9,7 @@
 #pragma once
 
 #include "cost_model.h"
+#include "counters.h"
 
 #include <tenon/device/order/virtual_time.h>
 
@@ -23,7 +24,7 @@ namespace tenon::simulated {
 /// Thread-safe. Without a cost model nothing takes time.
 class Timeline {
  public:
-  explicit Timeline(const CostModel& model) : model_(model) {}
+  Timeline(const CostModel& model, DeviceCounters& counters) : model_(model), counters_(counters) {}
 
   const CostModel& model() const { return model_; }
 
@@ -54,11 +55,14 @@ class Timeline {
   enum Engine : std::uint8_t { kCompute, kCopyIn, kCopyOut, kCopyToPeer, kEngines };
   void place(Engine engine, StreamRef stream, double us);
   double free_from(const std::vector<Span>& busy, double ready, double us) const;
+  void publish(Engine engine, double us, double end);
   void settle();
   void add_spans(DeviceActivity& total) const;
 
   const CostModel model_;
-  std::mutex mutex_;                              // guards what follows
+  DeviceCounters& counters_;
+  std::mutex mutex_;  // guards what follows
+  double kernel_us_ever_ = 0;
   std::map<std::uint64_t, double> ends_;          ///< by stream
   std::array<std::vector<Span>, kEngines> busy_;  ///< in order, what has not been settled
   DeviceActivity total_;                          ///< counts, and the times of spans that are settled

@@ -256,7 +256,11 @@ Tensor Pipeline::step(const Tensor& input, const Tensor& target, const Loss& los
   if (input.size(0) < count) {
     throw Error(fmt::format("Pipeline: {} micro-batches of a batch of {} examples", count, input.size(0)));
   }
-  const auto inputs = input.to(stages.front().device, input.scalar_type()).tensor_split(count);
+  const bool wants_gradient = input.requires_grad();
+  const Tensor whole = input.detach().to(stages.front().device, input.scalar_type());
+  const auto inputs = whole.tensor_split(count);
+  const Tensor input_gradient = wants_gradient ? empty_like(whole) : Tensor();
+  const auto input_gradients = wants_gradient ? input_gradient.tensor_split(count) : std::vector<Tensor>();
   const auto targets = target.to(stages.back().device, target.scalar_type()).tensor_split(count);
   for (PipelineStage& stage : stages) {
     stage.peak_micro_batches = 0;
@@ -268,8 +272,8 @@ Tensor Pipeline::step(const Tensor& input, const Tensor& target, const Loss& los
   const auto forward_pass = [&](std::size_t s, std::int64_t i) {
     const std::size_t part = static_cast<std::size_t>(i);
     detail::StageState& state = states[s];
-    const Tensor x =
-        s == 0 ? inputs[part] : detail::Link::receive(detail::take(state.arriving, i)).set_requires_grad(true);
+    const Tensor x = s == 0 ? inputs[part].detach() : detail::Link::receive(detail::take(state.arriving, i));
+    if (s > 0 || wants_gradient) x.set_requires_grad(true);
     Tensor output = parts_->run(s, x);
     if (s + 1 < stages.size()) {
       states[s + 1].arriving[i] = parts_->onward[s].send(output.detach());
@@ -287,13 +291,18 @@ Tensor Pipeline::step(const Tensor& input, const Tensor& target, const Loss& los
     const Tensor x = detail::take(states[s].inputs, i), output = detail::take(states[s].outputs, i);
     const Tensor gradient = detail::Link::receive(detail::take(states[s].gradients, i));
     if (output.requires_grad()) output.backward(gradient);  // not where nothing of the first stage learns
-    if (s > 0) states[s - 1].gradients[i] = parts_->back[s - 1].send(x.grad());
+    if (s > 0) {
+      states[s - 1].gradients[i] = parts_->back[s - 1].send(x.grad());
+    } else if (wants_gradient) {
+      Tensor(input_gradients[static_cast<std::size_t>(i)]).copy_(x.grad());
+    }
   };
   const auto stage_count = static_cast<std::int64_t>(stages.size());
   for (const PipelinePass& pass : pipeline_passes(parts_->options.schedule(), stage_count, count)) {
     const auto stage = static_cast<std::size_t>(pass.stage);
     pass.backward ? backward_pass(stage, pass.micro_batch) : forward_pass(stage, pass.micro_batch);
   }
+  if (wants_gradient) input.backward(input_gradient.to(input.device(), input.scalar_type()));
   for (PipelineStage& stage : stages)
     stage.peak_allocated_bytes = static_cast<std::int64_t>(max_memory_allocated(stage.device));
   return sum;
