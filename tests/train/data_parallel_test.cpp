@@ -65,8 +65,8 @@ TEST_F(DataParallelRun, SaysWhatEachDeviceHoldsTheFirstTheMost) {
 
 TEST_F(DataParallelRun, LossesComputedWhereTheOutputsAreTakeMemoryOffTheFirstDevice) {
   const auto first = [this](const std::string& loss) {
-    const ExperimentResult result = run_on(
-        {kThree, "train.parallel_loss=" + loss, "model.classes=20000", "train.test_batch_size=10", "train.optimizer=sgd", "train.momentum=0"});
+    const ExperimentResult result = run_on({kThree, "train.parallel_loss=" + loss, "model.classes=20000",
+                                            "train.test_batch_size=10", "train.optimizer=sgd", "train.momentum=0"});
     return result.devices.at(0).peak_requested_bytes;
   };
   EXPECT_LT(first("each"), 0.9 * static_cast<double>(first("first")));
@@ -83,6 +83,11 @@ TEST_F(DataParallelRun, WithACostModelSaysWhatAStepTakesAndWhoWaits) {
   const ExperimentResult one = on("device.name=simulated:0"), three = on(kThree);
   ASSERT_TRUE(one.estimated_step_ms && three.estimated_step_ms);
   ASSERT_EQ(one.devices.size(), 1U);
+  const auto figure = [&](const char* name) {
+    return std::ranges::find(three.figures, name, &std::pair<std::string, double>::first)->second;
+  };
+  EXPECT_EQ(figure("estimated_step_ms"), *three.estimated_step_ms) << "a column of the table";
+  EXPECT_GT(figure("estimated_idle"), 0);
   const EstimatedUse whole = one.devices[0].estimated.value(), part = three.devices[1].estimated.value();
   EXPECT_NEAR(whole.idle, 1 - whole.kernel_ms / *one.estimated_step_ms, 1e-9);
   EXPECT_LT(part.kernel_ms, whole.kernel_ms / 2) << "a third of the batch, and no update";

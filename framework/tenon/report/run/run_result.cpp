@@ -88,7 +88,6 @@ Json result_block(const ExperimentResult& result, bool has_losses) {
   block["steps"] = result.steps;
   block["seconds"] = result.seconds;
   block["step_ms"] = quantiles(result.step_ms);
-  if (result.estimated_step_ms) block["estimated_step_ms"] = *result.estimated_step_ms;
   block["epochs"] = Json::array();
   for (const EpochResult& epoch : result.epochs) {
     block["epochs"].push_back({{"epoch", epoch.epoch},

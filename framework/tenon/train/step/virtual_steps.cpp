@@ -59,6 +59,12 @@ void VirtualSteps::note(ExperimentResult& result) const {
     }
     result.devices.push_back(std::move(device));
   }
+  if (!result.estimated_step_ms) return;
+  double idle = 0;
+  for (const DeviceResult& device : result.devices)
+    idle += device.estimated->idle / static_cast<double>(result.devices.size());
+  result.figures.emplace_back("estimated_step_ms", *result.estimated_step_ms);
+  result.figures.emplace_back("estimated_idle", idle);  // mean over the devices
 }
 
 }  // namespace tenon::train
