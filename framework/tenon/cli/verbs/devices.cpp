@@ -40,14 +40,17 @@ std::string details_of(const DeviceProperties& properties) {
 void add_use(Table& table, const std::string& device, const DeviceUse& use) {
   const auto row = [&](const ProcessUse* process) {
     const bool limited = use.total_bytes != 0;
-    table.add_row(
-        {device, use.busy ? TableCell(Ratio{*use.busy}) : TableCell(), Bytes{static_cast<std::int64_t>(use.used_bytes)},
-         limited ? TableCell(Bytes{static_cast<std::int64_t>(use.total_bytes)}) : TableCell(),
-         limited ? TableCell(Ratio{static_cast<double>(use.used_bytes) / static_cast<double>(use.total_bytes)})
-                 : TableCell(),
-         process != nullptr ? TableCell(static_cast<std::int64_t>(process->pid)) : TableCell(),
-         process != nullptr ? TableCell(process->command) : TableCell(),
-         process != nullptr ? TableCell(Bytes{static_cast<std::int64_t>(process->bytes)}) : TableCell()});
+    table.add_row({device,
+                   use.busy ? TableCell(Ratio{*use.busy}) : TableCell(),
+                   Bytes{static_cast<std::int64_t>(use.used_bytes)},
+                   limited ? TableCell(Bytes{static_cast<std::int64_t>(use.total_bytes)}) : TableCell(),
+                   limited
+                       ? TableCell(Ratio{static_cast<double>(use.used_bytes) / static_cast<double>(use.total_bytes)})
+                       : TableCell(),
+                   process != nullptr ? TableCell(static_cast<std::int64_t>(process->pid)) : TableCell(),
+                   process != nullptr ? TableCell(process->command) : TableCell(),
+                   process != nullptr ? TableCell(Bytes{static_cast<std::int64_t>(process->bytes)}) : TableCell(),
+                   {}});
   };
   if (use.processes.empty()) row(nullptr);
   for (const ProcessUse& process : use.processes) row(&process);
@@ -62,14 +65,21 @@ Table look_at_all() {
                {"used", "used share"},
                {"pid", "process", true, 1, true},
                {"command", "command"},
-               {"process_bytes", "of it"}});
+               {"process_bytes", "of it"},
+               {"problem", "problem", true, 4}});
   for (const std::string& kind : backend_names()) {
     Backend& backend = configured_backend(kind);
     auto* const reporter = dynamic_cast<ReportsUse*>(&backend);
     if (reporter == nullptr) continue;
     const int count = reporter->visible_devices(backend.device_count());
-    for (int index = 0; index < count; ++index)
-      add_use(table, fmt::format("{}:{}", kind, index), reporter->look(index));
+    for (int index = 0; index < count; ++index) {
+      const std::string device = fmt::format("{}:{}", kind, index);
+      try {
+        add_use(table, device, reporter->look(index));
+      } catch (const Error& error) {
+        table.add_row({device, {}, {}, {}, {}, {}, {}, {}, error.what()});
+      }
+    }
   }
   return table;
 }
