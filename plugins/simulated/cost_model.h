@@ -8,6 +8,7 @@
 #include <tenon/memory/sources/call_cost.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct CostModel {
   double link_latency_us = 0;      ///< of each copy over a link
   double launch_us = 0;            ///< of the host, for each kernel and copy that it queues
   double kernel_us = 0;            ///< of the device, for each kernel besides its work
-  CallCosts calls;                 ///< of the host, for calls for memory
   std::size_t capacity_bytes = 0;  ///< of a preset; 0 = it says none
+  std::optional<CallCosts> calls;  ///< of the host, for calls for memory, where they are known of a preset
+  std::string words;               ///< "h100", "rates of its own": for people
 
   double kernel_time_us(const KernelWork& work) const;
   /// Within the device: read and written.
@@ -38,8 +40,8 @@ struct CostModel {
 /// Names of the GPUs that are known, "none" first.
 std::vector<std::string> preset_names();
 
-/// What the backend's options say: a preset, and on top of it each rate that is given. `calls` are theirs without one.
-CostModel cost_model_of(const Options& options, const CallCosts& calls);
+/// What the backend's options say: a preset, and on top of it each rate that is given.
+CostModel cost_model_of(const Options& options);
 
 /// The options that cost_model_of() reads.
 OptionSchema cost_model_options();

@@ -43,14 +43,16 @@ SimulatedDriver::~SimulatedDriver() { streams_.synchronize(); }
 
 DeviceProperties SimulatedDriver::properties() const {
   const std::string size = config_.capacity_bytes == 0 ? "unlimited" : format_bytes(config_.capacity_bytes);
-  return {.name = "simulated, " + size,
-          .capacity_bytes = config_.capacity_bytes,
-          .compute_units = 1,
-          .host_accessible = config_.backed,
-          .asynchronous = true,
-          .computes = config_.backed,
-          .details = {{"memory", config_.backed ? "backed by host memory" : "addresses only"},
-                      {"virtual memory page", format_size_exact(config_.page_bytes)}}};
+  DeviceProperties properties{.name = "simulated, " + size,
+                              .capacity_bytes = config_.capacity_bytes,
+                              .compute_units = 1,
+                              .host_accessible = config_.backed,
+                              .asynchronous = true,
+                              .computes = config_.backed,
+                              .details = {{"memory", config_.backed ? "backed by host memory" : "addresses only"},
+                                          {"virtual memory page", format_size_exact(config_.page_bytes)}}};
+  if (has_cost_model()) properties.details.emplace_back("cost model", config_.costs.words);
+  return properties;
 }
 
 StreamRef SimulatedDriver::create_stream(int) { return streams_.create(); }

@@ -47,12 +47,16 @@ class SimulatedBackend final : public Backend, public ReportsUse {
   void configure(const Options& options) override {
     config_.page_bytes = options.size("page");
     config_.backed = options.text("mode") == "backed";
+    config_.costs = cost_model_of(options);
     CallCosts costs = CallCosts::of_each_call(static_cast<double>(options.integer("latency_us")));
     costs.create.mib = options.real("create_us_per_mib");
     costs.map.mib = options.real("map_us_per_mib");
     costs.unmap.mib = options.real("unmap_us_per_mib");
     costs.destroy.mib = options.real("destroy_us_per_mib");
-    config_.costs = cost_model_of(options, costs);
+    const bool says_none = options.is_default("latency_us") && options.is_default("create_us_per_mib") &&
+                           options.is_default("map_us_per_mib") && options.is_default("unmap_us_per_mib") &&
+                           options.is_default("destroy_us_per_mib");
+    if (says_none && config_.costs.calls) costs = *config_.costs.calls;
     config_.capacity_bytes = options.size("capacity");
     if (options.is_default("capacity") && config_.costs.capacity_bytes > 0)
       config_.capacity_bytes = config_.costs.capacity_bytes;

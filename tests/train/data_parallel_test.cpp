@@ -115,6 +115,16 @@ TEST_F(DataParallelRun, IsConfiguredByFileEnvironmentAndCommandLineAlike) {
   EXPECT_EQ(devices({}, true), two);
   EXPECT_EQ(devices({"device.name=cpu"}, true), (std::vector<Device>{Device("cpu:0")})) << "stands somewhere stronger";
   unsetenv("TENON_DEVICE__NAMES");
+  const auto resolved = [](std::vector<std::string> overrides) {
+    return Config::load({.file = {},
+                         .overrides = std::move(overrides),
+                         .use_environment = false,
+                         .sections = training_sections()})
+        .resolved_toml();
+  };
+  EXPECT_THAT(resolved({"device.names=simulated:1,simulated:0"}),
+              AllOf(HasSubstr("name = \"simulated:1\"\nnames = [\"simulated:1\", \"simulated:0\"]")));
+  EXPECT_THAT(resolved({"device.name=simulated:1"}), HasSubstr("name = \"simulated:1\"\nnames = []"));
   const std::filesystem::path file = folder / "devices.toml";
   std::ofstream(file) << "device = [\"simulated:0\", \"simulated:1\"]\n";
   EXPECT_EQ(Config::load({.file = file, .sections = training_sections()}).experiment().device_names(),

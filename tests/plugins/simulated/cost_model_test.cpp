@@ -4,6 +4,8 @@
 #include <tenon/device/memory_api.h>
 #include <tenon/device/order/stream.h>
 #include <tenon/device/order/virtual_time.h>
+#include <tenon/nn/modules/linear.h>
+#include <tenon/nn/parallel.h>
 #include <tenon/ops/ops.h>
 
 #include "plugins/simulated/machine.h"
@@ -184,6 +186,30 @@ TEST_F(CostModel, APresetHasTheRatesAndTheMemoryOfItsGpu) {
   EXPECT_NEAR(activity().kernel_us, 2. * 8192 * 8192 * 8192 / 989e6, 0.01);
   have({{"preset", std::string("h100")}, {"tflops_16", 400.}, {"efficiency", 0.5}, {"capacity", std::string("8GiB")}});
   EXPECT_EQ(device_properties(kZero).capacity_bytes, std::size_t{8} << 30);
+}
+
+TEST_F(CostModel, CallsForMemoryOfAnH100TakeWhatWasMeasuredThere) {
+  have({{"preset", std::string("h100")}, {"mode", std::string("address-only")}});
+  MemorySource& memory = device_state(kZero).driver().memory();
+  const double before = virtual_time_us();
+  void* const address = memory.acquire(std::size_t{100} << 20);
+  EXPECT_NEAR(virtual_time_us() - before, 45 + 100 * 0.04, 1e-6);
+  memory.release(address, std::size_t{100} << 20);
+}
+
+TEST_F(CostModel, TwoDevicesWorkAtTheSameTimeForTwoThreads) {
+  std::vector<nn::Linear> modules;
+  std::vector<Tensor> inputs;
+  for (const Device& device : {kZero, kOne}) {
+    modules.emplace_back(nn::LinearOptions(512, 512).bias(false));
+    modules.back()->to(device);
+    inputs.push_back(on(device, {512, 512}));
+  }
+  const double before = virtual_time_us();
+  const NoGradGuard no_grad;
+  const std::vector<Tensor> outputs = nn::parallel::parallel_apply(modules, inputs);
+  for (const Device& device : {kZero, kOne}) synchronize(device);
+  EXPECT_NEAR(virtual_time_us() - before, 2. * 512 * 512 * 512 / 1e6, 1e-6);
 }
 
 TEST_F(CostModel, WithoutOneNothingIsCounted) {

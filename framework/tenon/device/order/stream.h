@@ -21,7 +21,7 @@ namespace tenon {
 
 class Event;
 
-/// A stream of a device. Copies are the same stream, which is destroyed with the last of them, once it has done what
+/// A stream of a device; it must be gone before shutdown(). Copies are the same stream, which is destroyed with the last of them, once it has done what
 /// was queued on it.
 class TENON_API Stream {
  public:

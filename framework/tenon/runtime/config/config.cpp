@@ -139,12 +139,16 @@ Device parse_device(const std::string& text, const Position& position) {
   });
 }
 
-/// Those of device.names where it is given, unless device.name stands somewhere stronger.
-std::vector<Device> parse_devices(const State& state) {
-  const Options& section = state.options.at("device");
+/// Those of device.names where it is given, unless device.name stands somewhere stronger. What is printed of the two is
+/// what is in force.
+std::vector<Device> parse_devices(State& state) {
+  Options& section = state.options.at("device");
   const Position one = position_of(state, "device.name"), many = position_of(state, "device.names");
   const std::vector<std::string> names = split_list(section.text("names"));
-  if (names.empty() || one.origin > many.origin) return {parse_device(section.text("name"), one)};
+  if (names.empty() || one.origin > many.origin) {
+    section.set_text("names", "");
+    return {parse_device(section.text("name"), one)};
+  }
   std::vector<Device> devices;
   for (const std::string& name : names) {
     const Device device = parse_device(name, many);
@@ -155,6 +159,7 @@ std::vector<Device> parse_devices(const State& state) {
                                            devices.front().str()));
     devices.push_back(device);
   }
+  section.set_text("name", names.front());
   return devices;
 }
 
