@@ -3,6 +3,7 @@
 #include <tenon/tenon.h>
 
 #include "support/emulated_cuda/emulated_cuda.h"
+#include "train/experiment_fixture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,6 +80,19 @@ TEST(CudaPeers, APipelineOverBothHasTheGradientsOfTheHost) {
     for (std::size_t i = 0; i < model->parameters().size(); ++i)
       EXPECT_TRUE(model->parameters()[i].grad().cpu().allclose(alone->parameters()[i].grad(), 1e-4, 1e-5)) << i;
   }
+}
+
+class CudaPeersExperiment : public Experiment {};
+
+TEST_F(CudaPeersExperiment, TrainingOnBothHasTheLossesOfOne) {
+  const auto losses = [this](const std::string& device) {
+    return run({device, "model.hidden=8", "train.batch_size=6", "train.max_steps=4", "train.test_batch_size=4",
+                "data.test_limit=4", "train.optimizer=sgd", "train.lr=0.01"})
+        .losses;
+  };
+  const std::vector<double> one = losses("device.name=cuda:0"), both = losses(R"(device.names=["cuda:0", "cuda:1"])");
+  ASSERT_EQ(both.size(), one.size());
+  for (std::size_t step = 0; step < one.size(); ++step) EXPECT_NEAR(both[step], one[step], 2e-5 * one[step]) << step;
 }
 
 }  // namespace
