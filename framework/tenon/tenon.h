@@ -5,7 +5,10 @@
 #include <tenon/autograd/autograd.h>
 #include <tenon/core/half_limits.h>
 #include <tenon/data/data.h>
+#include <tenon/device/devices.h>
 #include <tenon/device/memory_api.h>
+#include <tenon/device/order/stream.h>
+#include <tenon/device/order/virtual_time.h>
 #include <tenon/nn/nn.h>
 #include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/all_ops.h>

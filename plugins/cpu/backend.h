@@ -9,6 +9,7 @@
 #include <string>
 
 #include "isa.h"
+#include "use.h"
 
 namespace tenon::cpu {
 
@@ -28,7 +29,7 @@ class CpuDriver final : public DeviceDriver {
   Isa isa_;
 };
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public Backend, public ReportsUse {
  public:
   /// `use_isa` is called with the level that the options choose.
   explicit CpuBackend(void (*use_isa)(Isa)) : use_isa_(use_isa) {}
@@ -43,11 +44,13 @@ class CpuBackend final : public Backend {
   DeviceDriver& device(int index) override;
   void shutdown() noexcept override;
   bool takes_host_memory(const Options&) const override { return true; }
+  DeviceUse look(int) override { return use_.look(); }
 
  private:
   void (*use_isa_)(Isa);
   HostMemoryConfig memory_;
   Isa isa_ = widest_isa();
+  HostUse use_;
   std::mutex mutex_;  // guards what follows
   std::unique_ptr<CpuDriver> driver_;
 };

@@ -18,6 +18,7 @@ inline cudaMemcpyKind native(CopyKind kind) {
     case CopyKind::kDeviceToHost:
       return cudaMemcpyDeviceToHost;
     case CopyKind::kDeviceToDevice:
+    case CopyKind::kPeerToPeer:
       return cudaMemcpyDeviceToDevice;
   }
   return cudaMemcpyDefault;

@@ -3,9 +3,11 @@
 #include "check.h"
 #include "driver.h"
 #include "kernels/kernels.h"
+#include "nvml.h"
 
 #include <tenon/plugin/backend_plugin.h>
 
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,7 +16,7 @@
 namespace tenon::cuda {
 namespace {
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public ReportsUse {
  public:
   std::string name() const override { return "cuda"; }
   std::string summary() const override { return "NVIDIA GPUs: cudaMalloc, cuMem virtual memory, streams, events"; }
@@ -62,7 +64,22 @@ class CudaBackend final : public Backend {
 
   void shutdown() noexcept override { drivers_.clear(); }
 
+  DeviceUse look(int index) override { return nvml_.look(pci_address(index)); }
+
  private:
+  /// "00000000:65:00.0": the indices of NVML are others where CUDA_VISIBLE_DEVICES says so.
+  static std::string pci_address(int index) {
+    const auto attribute = [&](cudaDeviceAttr which) {
+      int value = 0;
+      check(cudaDeviceGetAttribute(&value, which, index), "cudaDeviceGetAttribute");
+      return static_cast<unsigned>(value);
+    };
+    char address[32];
+    std::snprintf(address, sizeof address, "%08x:%02x:%02x.0", attribute(cudaDevAttrPciDomainId),
+                  attribute(cudaDevAttrPciBusId), attribute(cudaDevAttrPciDeviceId));
+    return address;
+  }
+
   int count_locked() {
     why_.clear();
     int driver = 0;  // 0: there is none
@@ -86,6 +103,7 @@ class CudaBackend final : public Backend {
 
   std::size_t capacity_bytes_ = 0;
   Switches switches_;
+  Nvml nvml_;
   mutable std::mutex mutex_;  // guards what follows
   std::string why_;
   std::vector<std::unique_ptr<CudaDriver>> drivers_;

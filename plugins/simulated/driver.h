@@ -1,15 +1,17 @@
 // One simulated device: asynchronous streams over host memory, or over addresses alone.
 #pragma once
 
+#include "cost_model.h"
+#include "counters.h"
+#include "events.h"
 #include "memory_source.h"
 #include "streams.h"
+#include "timeline.h"
 
 #include <tenon/device/device_driver.h>
+#include <tenon/device/order/virtual_time.h>
 
-#include <chrono>
-#include <map>
-#include <mutex>
-#include <optional>
+#include <memory>
 #include <string>
 
 namespace tenon::simulated {
@@ -20,9 +22,12 @@ struct DriverConfig {
   std::size_t page_bytes = 0;      ///< of its virtual memory
   bool backed = true;              ///< host memory behind the addresses
   SimulatedMemoryConfig memory;
+  CostModel costs;
+  std::shared_ptr<Events> events;      ///< of all devices
+  DeviceCounters* counters = nullptr;  ///< outlive the driver
 };
 
-class SimulatedDriver final : public DeviceDriver {
+class SimulatedDriver final : public DeviceDriver, public KeepsVirtualTime {
  public:
   explicit SimulatedDriver(DriverConfig config);
   ~SimulatedDriver() override;
@@ -34,15 +39,16 @@ class SimulatedDriver final : public DeviceDriver {
 
   StreamRef create_stream(int priority) override;
   void destroy_stream(StreamRef stream) noexcept override { streams_.destroy(stream); }
-  void synchronize(StreamRef stream) override { streams_.wait(streams_.mark(stream)); }
-  void synchronize() override { streams_.synchronize(); }
+  void synchronize(StreamRef stream) override;
+  void synchronize() override;
 
-  EventRef create_event(bool timing) override;
-  void destroy_event(EventRef event) noexcept override;
+  EventRef create_event(bool timing) override { return config_.events->create(timing); }
+  void destroy_event(EventRef event) noexcept override { config_.events->destroy(event); }
   void record(EventRef event, StreamRef stream) override;
   void wait(StreamRef stream, EventRef event) override;
   bool query(EventRef event) override;
   void synchronize(EventRef event) override;
+  /// In virtual time where there is a cost model.
   double elapsed_ms(EventRef start, EventRef end) override;
 
   /// Queued; the caller keeps both ranges alive until the stream has got there. Without bytes behind its addresses the
@@ -53,22 +59,16 @@ class SimulatedDriver final : public DeviceDriver {
   /// Kernels run on the host once their stream has come to them.
   bool begin_kernel(StreamRef stream) override;
 
- private:
-  using Clock = std::chrono::steady_clock;
-  struct Event {
-    bool timing = false;
-    std::optional<Ticket> recorded;
-    std::shared_ptr<Clock::time_point> at;  ///< written by the stream's worker before the ticket is reached
-  };
-  Event find(EventRef event);
+  void queue_kernel(StreamRef stream, const KernelWork& work) override { timeline_.kernel(stream, work); }
+  DeviceActivity activity() override { return timeline_.activity(); }
+  void reset_activity() override { timeline_.reset_activity(); }
 
+ private:
   const DriverConfig config_;
+  Timeline timeline_;
   Streams streams_;
   SimulatedMemorySource memory_;
   SimulatedMemorySource pinned_;
-  std::mutex mutex_;  // guards what follows
-  std::map<std::uint64_t, Event> events_;
-  std::uint64_t next_event_ = 1;
 };
 
 }  // namespace tenon::simulated

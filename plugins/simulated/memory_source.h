@@ -2,7 +2,9 @@
 // that fail on demand, and the order of the device's streams.
 #pragma once
 
+#include "counters.h"
 #include "streams.h"
+#include "timeline.h"
 
 #include <tenon/memory/memory_source.h>
 #include <tenon/memory/sources/call_cost.h>
@@ -21,7 +23,9 @@ struct SimulatedMemoryConfig {
 
 class SimulatedMemorySource final : public MemorySource {
  public:
-  SimulatedMemorySource(std::unique_ptr<MemorySource> memory, Streams& streams, SimulatedMemoryConfig config);
+  /// With a cost model its calls take virtual time, without one they delay the caller.
+  SimulatedMemorySource(std::unique_ptr<MemorySource> memory, Streams& streams, Timeline& timeline,
+                        SimulatedMemoryConfig config, DeviceCounters* counters = nullptr);
 
   SourceTraits traits() const override { return memory_->traits(); }
   SourceUsage usage() const override { return memory_->usage(); }
@@ -37,16 +41,25 @@ class SimulatedMemorySource final : public MemorySource {
 
   Ticket mark(StreamRef stream) override { return streams_.mark(stream); }
   bool reached(Ticket ticket) override { return streams_.reached(ticket); }
-  void wait(Ticket ticket) override { streams_.wait(ticket); }
-  void synchronize() override { streams_.synchronize(); }
+  void wait(Ticket ticket) override {
+    timeline_.host_waits({ticket.stream});
+    streams_.wait(ticket);
+  }
+  void synchronize() override {
+    timeline_.host_waits();
+    streams_.synchronize();
+  }
 
  private:
-  static void delay(const CallCost& cost, std::size_t bytes) noexcept;
+  void delay(const CallCost& cost, std::size_t bytes) const noexcept;
   bool fails() noexcept;
+  void count(std::size_t taken_bytes, std::size_t given_back_bytes) const noexcept;
 
   const std::unique_ptr<MemorySource> memory_;
   Streams& streams_;
+  Timeline& timeline_;
   const SimulatedMemoryConfig config_;
+  DeviceCounters* const counters_;  ///< null: nobody is told
   std::atomic<std::int64_t> calls_{0};
 };
 

@@ -11,45 +11,65 @@
 
 namespace tenon::simulated {
 
+namespace {
+Error no_such_stream(StreamRef stream) {
+  return Error("simulated: there is no stream " + std::to_string(stream.id) + " on this device");
+}
+}  // namespace
+
+/// Shared with whoever waits for the stream: it may be another stream, which must not keep the worker alive.
+struct Streams::Point::Progress {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t queued = 0;
+  std::uint64_t finished = 0;
+
+  bool reached(std::uint64_t value) {
+    std::lock_guard lock(mutex);
+    return finished >= value;
+  }
+  void wait(std::uint64_t value) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return finished >= value; });
+  }
+};
+
+bool Streams::Point::reached() const { return progress_->reached(value_); }
+void Streams::Point::wait() const { progress_->wait(value_); }
+
 class Streams::Worker {
  public:
+  using Progress = Point::Progress;
+
   ~Worker() {
     {
-      std::lock_guard lock(mutex_);
+      std::lock_guard lock(progress_->mutex);
       closing_ = true;
     }
-    changed_.notify_all();
+    progress_->changed.notify_all();
     if (thread_.joinable()) thread_.join();
   }
 
   void enqueue(std::function<void()> work) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(progress_->mutex);
     queue_.push_back(std::move(work));
-    ++queued_;
+    ++progress_->queued;
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });  // a stream that never works costs no thread
-    changed_.notify_all();
+    progress_->changed.notify_all();
   }
 
   std::uint64_t queued() {
-    std::lock_guard lock(mutex_);
-    return queued_;
+    std::lock_guard lock(progress_->mutex);
+    return progress_->queued;
   }
 
-  bool reached(std::uint64_t value) {
-    std::lock_guard lock(mutex_);
-    return finished_ >= value;
-  }
-
-  void wait(std::uint64_t value) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return finished_ >= value; });
-  }
+  const std::shared_ptr<Progress>& progress() const { return progress_; }
 
  private:
   void run() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(progress_->mutex);
     while (true) {
-      changed_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+      progress_->changed.wait(lock, [&] { return closing_ || !queue_.empty(); });
       if (queue_.empty()) return;
       std::function<void()> work = std::move(queue_.front());
       queue_.pop_front();
@@ -57,16 +77,13 @@ class Streams::Worker {
       work();
       work = nullptr;  // its captures go before the ticket is reached
       lock.lock();
-      ++finished_;
-      changed_.notify_all();
+      ++progress_->finished;
+      progress_->changed.notify_all();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();  // its mutex guards what follows
   std::deque<std::function<void()>> queue_;
-  std::uint64_t queued_ = 0;
-  std::uint64_t finished_ = 0;
   bool closing_ = false;
   std::thread thread_;
 };
@@ -101,8 +118,17 @@ void Streams::destroy(StreamRef stream) noexcept {
 
 void Streams::enqueue(StreamRef stream, std::function<void()> work) {
   const std::shared_ptr<Worker> worker = find(stream.id);
-  if (worker == nullptr) throw Error("simulated: there is no stream " + std::to_string(stream.id) + " on this device");
+  if (worker == nullptr) throw no_such_stream(stream);
   worker->enqueue(std::move(work));
+}
+
+Streams::Point Streams::point(StreamRef stream) {
+  const std::shared_ptr<Worker> worker = find(stream.id);
+  if (worker == nullptr) throw no_such_stream(stream);
+  Point point;
+  point.progress_ = worker->progress();
+  point.value_ = worker->queued();
+  return point;
 }
 
 Ticket Streams::mark(StreamRef stream) {
@@ -112,11 +138,11 @@ Ticket Streams::mark(StreamRef stream) {
 
 bool Streams::reached(Ticket ticket) {
   const std::shared_ptr<Worker> worker = find(ticket.stream);
-  return worker == nullptr || worker->reached(ticket.value);  // a destroyed stream has run to its end
+  return worker == nullptr || worker->progress()->reached(ticket.value);  // a destroyed stream has run to its end
 }
 
 void Streams::wait(Ticket ticket) {
-  if (const std::shared_ptr<Worker> worker = find(ticket.stream)) worker->wait(ticket.value);
+  if (const std::shared_ptr<Worker> worker = find(ticket.stream)) worker->progress()->wait(ticket.value);
 }
 
 void Streams::synchronize() {
@@ -125,7 +151,7 @@ void Streams::synchronize() {
     std::lock_guard lock(mutex_);
     for (const auto& [id, worker] : workers_) all.push_back(worker);
   }
-  for (const auto& worker : all) worker->wait(worker->queued());
+  for (const auto& worker : all) worker->progress()->wait(worker->queued());
 }
 
 }  // namespace tenon::simulated

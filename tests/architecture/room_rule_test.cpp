@@ -39,7 +39,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"trace"}}},
     // The front end's functions and modules share their options: a module is its function with parameters.
     {"nn",
-     {{"nn.*", "functional.*", "parallel.*", "lora.*"},
+     {{"nn.*", "functional.*", "parallel.*", "pipeline.*", "lora.*"},
       {"quantization", "distributed"},
       {"modules/sequence"},
       {"modules", "functional"},
@@ -68,6 +68,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"create"},
       {"support", "autocast"}}},
     {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
+    {"device", {{"order"}, {"."}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},
     // A scope of a private pool is asked for by every allocation of a stack, and a pool belongs to a stack.
     {"memory",

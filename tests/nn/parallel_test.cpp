@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 namespace tenon::test {
@@ -91,6 +92,30 @@ TEST(DataParallel, RethrowsWhatAReplicaThrew) {
         parallel::data_parallel(std::make_shared<Bad>(), ones({4, 3}), std::vector<Device>{});
       },
       ThrowsMessage<Error>(HasSubstr("no device is named")));
+}
+
+/// Gives each row's loss, where the row is.
+struct PairWithLossImpl : nn::Cloneable<PairWithLossImpl> {
+  PairWithLossImpl() { reset(); }
+  void reset() override { pair = register_module("pair", Pair()); }
+  Tensor forward(const Tensor& x, const Tensor& target) { return (pair(x) - target).square().mean(1); }
+  Pair pair{nullptr};
+};
+TENON_MODULE(PairWithLoss);
+
+TEST(DataParallel, TakesSeveralInputsSoThatLossesAreComputedWhereTheOutputsAre) {
+  manual_seed(13);
+  PairWithLoss model;
+  PairWithLoss alone(std::dynamic_pointer_cast<PairWithLossImpl>(model->clone()));
+  const Tensor x = randn({7, 3}), y = randn({7, 2});
+  const Tensor expected = alone(x, y).mean();
+  expected.backward();
+  const Tensor loss = parallel::data_parallel(model, std::tuple(x, y), std::vector<Device>{kHost, kOther}).mean();
+  EXPECT_TRUE(loss.allclose(expected));
+  loss.backward();
+  for (std::size_t i = 0; i < model->parameters().size(); ++i)
+    EXPECT_TRUE(model->parameters()[i].grad().allclose(alone->parameters()[i].grad(), 1e-5, 1e-6)) << i;
+  EXPECT_EQ(parallel::data_parallel(model, std::tuple(x, y), std::vector<Device>{kOther}, kHost).device(), kHost);
 }
 
 TEST(ParallelApply, RunsEveryModuleOnItsInputAndRecordsAsTheCallerDoes) {

@@ -27,7 +27,8 @@ struct DeviceProperties {
   std::vector<std::pair<std::string, std::string>> details;  ///< further facts for `tenon devices`: ISA, driver, …
 };
 
-enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
+/// kPeerToPeer: from this device to another one of its kind; only asked of asynchronous devices.
+enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice, kPeerToPeer };
 
 /// A point in a stream's order that other streams and the host can wait for.
 struct EventRef {
@@ -60,6 +61,7 @@ class TENON_EXPORT DeviceDriver {
   virtual EventRef create_event(bool timing);
   virtual void destroy_event(EventRef event) noexcept;
   virtual void record(EventRef event, StreamRef stream);
+  /// Of a kind whose devices are asynchronous, the event may be that of another device.
   virtual void wait(StreamRef stream, EventRef event);
   virtual bool query(EventRef event);
   virtual void synchronize(EventRef event);

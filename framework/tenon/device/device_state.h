@@ -67,11 +67,15 @@ TENON_API void set_device_resolver(DeviceResolver resolver);
 /// Forgets every open device. Storages must be gone.
 TENON_API void close_devices();
 
+class Stream;
+
 /// The stream that this thread queues work on, per device; 0 unless a StreamGuard says otherwise.
 TENON_API StreamRef current_stream(Device device);
 class TENON_API StreamGuard {
  public:
   StreamGuard(Device device, StreamRef stream);
+  /// A stream of stream.h, on its device. It must outlive the guard.
+  explicit StreamGuard(const Stream& stream);
   ~StreamGuard();
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;

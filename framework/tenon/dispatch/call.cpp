@@ -1,6 +1,7 @@
 // The kernel context of the framework: scratch from the allocator in service.
 #include <tenon/core/recycled.h>
 #include <tenon/dispatch/call.h>
+#include <tenon/dispatch/kernel_work.h>
 
 #include <vector>
 
@@ -48,6 +49,8 @@ void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> 
   if (!kernel) [[unlikely]]
     kernel = require_kernel(device.type(), op);
   const StreamRef stream = current_stream(device);
+  if (KeepsVirtualTime* timeline = virtual_timeline(state.driver())) [[unlikely]]
+    timeline->queue_kernel(stream, work_of_kernel(name_of(op), outputs, inputs, attributes));
   if (!state.driver().begin_kernel(stream)) return;  // addresses without bytes: there is nothing to compute on
   Context context(state, stream);
   kernel(context, outputs, inputs, attributes);

@@ -41,6 +41,7 @@
 #include <tenon/nn/options/enum.h>
 #include <tenon/nn/options/expanding_array.h>
 #include <tenon/nn/parallel.h>
+#include <tenon/nn/pipeline.h>
 #include <tenon/nn/quantization/fuse.h>
 #include <tenon/nn/quantization/histogram.h>
 #include <tenon/nn/quantization/layer.h>

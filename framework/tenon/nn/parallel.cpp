@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/error.h>
+#include <tenon/device/order/virtual_time.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/tensor/libtorch/threads_and_devices.h>
@@ -96,19 +97,24 @@ std::vector<Tensor> apply_all(std::size_t count, const std::function<Tensor(std:
   std::vector<Tensor> outputs(count);
   std::vector<std::exception_ptr> errors(count);
   const bool recording = GradMode::is_enabled();
+  const double begun_us = virtual_time_us();
+  std::vector<double> ended_us(count);
   const auto run = [&](std::size_t i) {
     try {
       AutoGradMode mode(recording);
+      advance_virtual_time(begun_us);
       outputs[i] = compute(i);
     } catch (...) {
       errors[i] = std::current_exception();
     }
+    ended_us[i] = virtual_time_us();
   };
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 1; i < count; ++i) threads.emplace_back(run, i);
     if (count > 0) run(0);
   }
+  for (const double end : ended_us) advance_virtual_time(end);
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }

@@ -12,11 +12,13 @@
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/module.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -98,23 +100,39 @@ std::vector<Tensor> parallel_apply(std::vector<ModuleType>& modules, const std::
   });
 }
 
-/// The module's output for `input`, of which every device (all CUDA devices, unless named) computes its part along
-/// `dim`. The result lies on output_device, or on the first of the devices. On one device the module itself moves
-/// there.
-template <class ModuleType>
-Tensor data_parallel(ModuleType module, Tensor input, std::optional<std::vector<Device>> devices = std::nullopt,
+/// The module's output for one or several inputs, std::tuple(x, y), of which every device (all CUDA devices, unless
+/// named) computes its part along `dim`. The result lies on output_device, or on the first of the devices, which is why
+/// that one needs the most memory: a module that takes the targets too and gives its losses keeps the outputs where
+/// they are. On one device the module itself moves there.
+template <class ModuleType, class... Inputs>
+Tensor data_parallel(ModuleType module, const std::tuple<Inputs...>& inputs,
+                     std::optional<std::vector<Device>> devices = std::nullopt,
                      std::optional<Device> output_device = std::nullopt, std::int64_t dim = 0) {
   std::vector<Device> places = detail::devices_or_all(devices);
   const Device destination = output_device.value_or(places.front());
   if (places.size() == 1) {
     module->to(places.front());
-    const Tensor output = module->forward(input.to(places.front(), input.scalar_type()));
+    const Tensor output =
+        std::apply([&](const auto&... x) { return module->forward(x.to(places.front(), x.scalar_type())...); }, inputs);
     return output.to(destination, output.scalar_type());
   }
-  const std::vector<Tensor> parts = autograd::Scatter(places, std::nullopt, dim).apply({input});
-  detail::keep_first(places, parts.size());
+  const autograd::Scatter scatter(places, std::nullopt, dim);
+  const auto parts =
+      std::apply([&](const auto&... x) { return std::array{scatter.apply({x})...}; }, inputs);  // of each input
+  detail::keep_first(places, parts.front().size());
   auto replicas = replicate(module, places);
-  return autograd::Gather(destination, dim).apply(parallel_apply(replicas, parts, places)).front();
+  const auto outputs = detail::apply_all(replicas.size(), [&](std::size_t i) {
+    const Tensor output = std::apply([&](const auto&... part) { return replicas[i]->forward(part.at(i)...); }, parts);
+    return output.to(places[i], output.scalar_type());
+  });
+  return autograd::Gather(destination, dim).apply(outputs).front();
+}
+
+/// So, of one input.
+template <class ModuleType>
+Tensor data_parallel(ModuleType module, Tensor input, std::optional<std::vector<Device>> devices = std::nullopt,
+                     std::optional<Device> output_device = std::nullopt, std::int64_t dim = 0) {
+  return data_parallel(std::move(module), std::tuple<Tensor>(std::move(input)), std::move(devices), output_device, dim);
 }
 
 }  // namespace nn::parallel

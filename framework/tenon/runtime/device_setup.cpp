@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/devices.h>
 #include <tenon/dispatch/dispatch.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
@@ -62,6 +63,9 @@ std::unique_ptr<DeviceState> open_device(Device device) {
 }
 
 [[maybe_unused]] const bool kDeviceResolverIsSet = (set_device_resolver(&open_device), true);
+[[maybe_unused]] const bool kDeviceCounterIsSet =
+    (set_device_counter([](DeviceType kind) { return configured_backend(std::string(kind.name())).device_count(); }),
+     true);
 
 }  // namespace
 

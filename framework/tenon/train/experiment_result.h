@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,21 @@ struct RankMemory {
   std::int64_t peak_optimizer_state_bytes = 0;  ///< as requested
 };
 
+/// What a device with a cost model does in a step, on the average; see device/order/virtual_time.h.
+struct EstimatedUse {
+  double kernel_ms = 0;
+  double copy_ms = 0;
+  double hidden_copy_ms = 0;  ///< of the copies, while a kernel was running
+  double idle = 0;            ///< the part of the step in which no kernel ran
+};
+
+/// One of the devices that a run computed on.
+struct DeviceResult {
+  std::string device;
+  std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0;
+  std::optional<EstimatedUse> estimated;
+};
+
 struct ExperimentResult {
   std::vector<EpochResult> epochs;
   std::vector<double> losses;   ///< every step's, exact: equal runs have equal bits
@@ -67,7 +83,9 @@ struct ExperimentResult {
   std::vector<double> step_ms;     ///< each training step
   std::int64_t warmup_steps = 0;   ///< steps before device calls are counted
   std::int64_t device_calls_after_warmup = 0;
-  MemoryStats memory;  ///< of the device's allocator when training ended
+  std::optional<double> estimated_step_ms;  ///< on devices with a cost model: what a step would take there
+  std::vector<DeviceResult> devices;        ///< several, or one with a cost model; else none
+  MemoryStats memory;                       ///< of the device's allocator when training ended
   PeakPlace peak;
   std::vector<MemorySample> timeline;
   std::vector<RankMemory> ranks;                        ///< by rank; empty where there is one alone

@@ -12,11 +12,15 @@ namespace tenon {
 void check_experiment(const ExperimentConfig& config) {
   if (train::serves(config)) {
     train::check_ranks(config);
+    if (config.devices.size() > 1)
+      throw config.error("device.names", "requests are served on one device: set device.name instead");
     return train::check_serving(config);
   }
   train::check_ranks(config);
   train::check_data(config);
   train::check_auto_batch(config);
+  if (config.devices.size() > 1 && train::has_auto_batch(config))
+    throw config.error("train.batch_size", "the largest batch is looked for on one device: set a number here");
   train::techniques_of(config);
 }
 

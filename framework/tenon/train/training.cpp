@@ -26,9 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-DefaultDtype::DefaultDtype(Dtype dtype) : previous_(get_default_dtype()) { set_default_dtype(dtype); }
-DefaultDtype::~DefaultDtype() { set_default_dtype(previous_); }
-
 Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits, RunState state)
     : config_(config),
       options_(config.section("train")),
@@ -39,7 +36,8 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       ranks_(config, state_.ranks),
       device_(device_state(config.device)),
       computes_(device_.driver().properties().computes),
-      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)) {}
+      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)),
+      virtual_steps_(config.devices) {}
 
 ExperimentResult Training::run() {
   try {
@@ -86,6 +84,7 @@ ExperimentResult Training::so_far() const {
   result.seconds = seconds_since(start_);
   if (options_.boolean("checkpoint"))
     result.figures.emplace_back(kCheckpointedBlocks, static_cast<double>(checkpoint_.count()));
+  virtual_steps_.note(result);
   if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
@@ -105,12 +104,13 @@ void Training::prepare() {
   data_ = open_data(config_, precision.parameters);
 
   progress_.entering("making the model");
-  model_ = make_model_on_device(config_, {.options = config_.section("model"),
-                                          .data = data_.shape,
-                                          .inplace_activations = options_.boolean("inplace_activations"),
-                                          .mixed_precision = precision.autocast.has_value(),
-                                          .lora_rank = options_.integer("lora_rank"),
-                                          .checkpoint = checkpoint_});
+  const ModelRequest request = {.options = config_.section("model"),
+                                .data = data_.shape,
+                                .inplace_activations = options_.boolean("inplace_activations"),
+                                .mixed_precision = precision.autocast.has_value(),
+                                .checkpoint = checkpoint_};
+  model_ = make_model_on_device(config_, request);
+  if (config_.devices.size() > 1) parallel_.emplace(config_, request, model_);
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
@@ -151,6 +151,7 @@ void Training::make_step() {
       .ranks = ranks_,
       .masters = masters_ ? &*masters_ : nullptr,
       .batch_size = batch_size_,
+      .parallel = parallel_ ? &*parallel_ : nullptr,
       .computes = computes_,
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
 }
@@ -300,7 +301,7 @@ double Training::timed_step(std::int64_t first) {
   const std::int64_t calls = before.device_calls();
   phases_.begin(before);
   const auto start = Clock::now();
-  const double loss = step_or_retry(first);
+  const double loss = virtual_steps_.around([&] { return step_or_retry(first); });
   result_.step_ms.push_back(1000 * seconds_since(start));
   const MemoryStats after = allocator.stats();
   phases_.end(RunPhase::kUpdate, after, result_.peak);

@@ -12,9 +12,11 @@
 #include <tenon/train/progress.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/run_experiment.h>
+#include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/step/training_step.h>
+#include <tenon/train/step/virtual_steps.h>
 
 #include <chrono>
 #include <cstdint>
@@ -26,8 +28,8 @@ namespace tenon::train {
 /// New tensors of this scope have the experiment's dtype.
 class DefaultDtype {
  public:
-  explicit DefaultDtype(Dtype dtype);
-  ~DefaultDtype();
+  explicit DefaultDtype(Dtype dtype) : previous_(get_default_dtype()) { set_default_dtype(dtype); }
+  ~DefaultDtype() { set_default_dtype(previous_); }
   DefaultDtype(const DefaultDtype&) = delete;
   DefaultDtype& operator=(const DefaultDtype&) = delete;
 
@@ -90,6 +92,7 @@ class Training {
   CheckpointedBlocks checkpoint_;
   Model model_;
   std::optional<optim::MasterWeights> masters_;
+  std::optional<DataParallel> parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;
   std::optional<TrainingStep> step_;
@@ -104,6 +107,7 @@ class Training {
   int epochs_ = 0;
   std::chrono::steady_clock::time_point start_;
   PhaseWatch phases_;
+  VirtualSteps virtual_steps_;
   ExperimentResult earlier_;  ///< of the parts before this one, with state_.go_on
   ExperimentResult result_;   ///< of this part
 };

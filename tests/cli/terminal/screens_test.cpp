@@ -207,7 +207,11 @@ ScreensByVerb screens_of_files() {
 
 ScreensByVerb screens_of_the_machine() {
   return {
-      {"devices", {{{"devices"}}, {{"devices", "--config", "exp.toml"}}, {{"devices", "--config", "none.toml"}, 2}}},
+      {"devices",
+       {{{"devices"}},
+        {{"devices", "--config", "exp.toml"}},
+        {{"devices", "--watch", "--count", "1", "--interval", "0.01"}},
+        {{"devices", "--config", "none.toml"}, 2}}},
       {"config check",
        {{{"config", "check", "exp.toml"}}, {{"config", "check", "grid.toml"}}, {{"config", "check", "wrong.toml"}, 2}}},
       {"config show", {{{"config", "show", "exp.toml"}}, {{"config", "show", "wrong.toml"}, 2}}},

@@ -45,13 +45,13 @@ ExitCode check(const ConfigOptions& options) {
                  {"allocator", "allocator"},
                  {"sweep_cells", "sweep cells"},
                  {"sweep_keys", "sweep over"}});
-    table.add_row({options.file, experiment.name, experiment.device.str(), experiment.allocator.policy.name,
+    table.add_row({options.file, experiment.name, experiment.device_names(), experiment.allocator.policy.name,
                    static_cast<std::int64_t>(cells),
                    cells == 0 ? TableCell() : TableCell(fmt::format("{}", fmt::join(config.sweep_keys(), ", ")))});
     print(render(table, options.format, environment_json()));
     return ExitCode::kDone;
   }
-  print(fmt::format("{}: valid. {} on {} under {}{}\n", options.file, experiment.name, experiment.device.str(),
+  print(fmt::format("{}: valid. {} on {} under {}{}\n", options.file, experiment.name, experiment.device_names(),
                     experiment.allocator.policy.name,
                     cells == 0 ? ""
                                : fmt::format("; a sweep of {} cell{} over {}", cells, cells == 1 ? "" : "s",

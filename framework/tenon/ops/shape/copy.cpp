@@ -1,4 +1,5 @@
 // Copies, conversions and moves between devices.
+#include <tenon/device/order/peer_copy.h>
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/support/layout.h>
@@ -16,20 +17,26 @@ using namespace ops;
 
 namespace {
 
-/// Bytes of a dense tensor to a dense one of the same layout on another device. Waits, unless told not to where the
-/// host's side is page-locked: that memory is not handed out again before the stream has done the copy.
+/// Bytes of a dense tensor to a dense one of the same layout on another device. Between devices with a common order the
+/// copy is queued. Others wait, unless told not to where the host's side is page-locked: that memory is not handed out
+/// again before the stream has done the copy.
 void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   const std::size_t bytes = to.nbytes();
   if (bytes == 0) return;
   const bool from_host = from.device().is_cpu();
   const bool to_host = to.device().is_cpu();
+  DeviceState& source = ops::state_of(from);
+  if (!from_host && !to_host && have_common_order(source, ops::state_of(to))) {
+    copy_between(ops::state_of(to), to.data_ptr(), source, from.data_ptr(), bytes);
+    return;
+  }
   const Tensor& accelerator = to_host ? from : to;
   DeviceDriver& driver = ops::state_of(accelerator).driver();
   const StreamRef stream = current_stream(accelerator.device());
   const CopyKind kind = from_host ? CopyKind::kHostToDevice
                         : to_host ? CopyKind::kDeviceToHost
                                   : CopyKind::kDeviceToDevice;
-  if (!from_host && !to_host) ops::state_of(from).driver().synchronize(current_stream(from.device()));
+  if (!from_host && !to_host) source.driver().synchronize(current_stream(from.device()));
   driver.copy(to.data_ptr(), from.data_ptr(), bytes, kind, stream);
   StorageImpl& host = to_host ? to.impl().storage() : from.impl().storage();
   if (non_blocking && host.pinned_for() == &ops::state_of(accelerator)) {

@@ -143,6 +143,13 @@ std::vector<Field> fields(const RunSummary& first, const ComparisonView& view) {
       {{"final_loss", "final loss", !serves, 1}, final_loss},
       {{"expected_final_loss", "expected loss", by_purpose, -2}, expected_loss},
       {{"step_ms", "step ms"}, [](const RunSummary& run) { return real(run.step_ms, 2); }},
+      {{"estimated_step_ms", "cost model ms", true, 2},
+       [](const RunSummary& run) { return real(figure(run, "estimated_step_ms"), 2); }},
+      {{"estimated_idle", "idle", true, 2},
+       [](const RunSummary& run) {
+         const auto idle = figure(run, "estimated_idle");
+         return idle ? TableCell(Ratio{*idle}) : TableCell();
+       }},
       {{"expected_step_ms", "expected ms", by_purpose, -2}, expected_ms},
       {{"peak_requested_bytes", "peak requested", true, 2},
        [](const RunSummary& run) { return bytes(run.peak_requested_bytes); }},

@@ -158,6 +158,23 @@ std::string estimate_remark(const std::vector<RunSummary>& runs) {
                   : fmt::format("estimates: of {} cells the farthest off: {}\n", count, text);
 }
 
+std::string devices_remark(const ExperimentResult& result) {
+  std::string text;
+  if (result.estimated_step_ms)
+    text += fmt::format("cost model: a step takes {:.3f} ms on the average\n", *result.estimated_step_ms);
+  for (const DeviceResult& device : result.devices) {
+    text += fmt::format("{}: peak allocated {}, reserved {}", device.device, show(Bytes{device.peak_allocated_bytes}),
+                        show(Bytes{device.peak_reserved_bytes}));
+    if (const auto& use = device.estimated) {
+      text +=
+          fmt::format("; kernels {:.3f} ms, copies {:.3f} ms ({:.0f} % hidden), idle {:.0f} %", use->kernel_ms,
+                      use->copy_ms, use->copy_ms > 0 ? 100 * use->hidden_copy_ms / use->copy_ms : 0, 100 * use->idle);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
 std::string sharing_remark(const std::vector<RunSummary>& runs) {
   std::int64_t most = 1;
   for (const RunSummary& run : runs) most = std::max(most, run.cells_at_a_time);

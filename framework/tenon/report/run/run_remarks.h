@@ -28,6 +28,9 @@ TENON_API std::string losses_remark(const std::vector<RunSummary>& runs);
 /// How far the estimate was off that was made of the memory: of one run, or the most of several.
 TENON_API std::string estimate_remark(const std::vector<RunSummary>& runs);
 
+/// The memory of each device of a run on several, and what those with a cost model do in a step.
+TENON_API std::string devices_remark(const ExperimentResult& result);
+
 /// That cells ran beside each other, so that their times say little.
 TENON_API std::string sharing_remark(const std::vector<RunSummary>& runs);
 

@@ -117,6 +117,24 @@ Json ranks_json(const std::vector<RankMemory>& ranks) {
   return json;
 }
 
+Json devices_json(const ExperimentResult& result) {
+  Json devices = Json::array();
+  for (const DeviceResult& device : result.devices) {
+    Json json = {{"device", device.device},
+                 {"peak_requested_bytes", device.peak_requested_bytes},
+                 {"peak_allocated_bytes", device.peak_allocated_bytes},
+                 {"peak_reserved_bytes", device.peak_reserved_bytes}};
+    if (device.estimated) {
+      json["estimated"] = {{"kernel_ms", device.estimated->kernel_ms},
+                           {"copy_ms", device.estimated->copy_ms},
+                           {"hidden_copy_ms", device.estimated->hidden_copy_ms},
+                           {"idle", device.estimated->idle}};
+    }
+    devices.push_back(std::move(json));
+  }
+  return devices;
+}
+
 Json attempt_json(const replay::FitAttempt& attempt) {
   return {{"allocator", attempt.label},
           {"fits", attempt.fits()},
@@ -257,6 +275,7 @@ std::string result_json(const Config& config, const RunRecord& record) {
   json["memory"] = memory_json(record.result);
   if (!record.result.ranks.empty()) json["ranks"] = ranks_json(record.result.ranks);
   json["memory"]["leaked_bytes"] = record.leaked_bytes;
+  if (!record.result.devices.empty()) json["devices"] = devices_json(record.result);
   if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
   if (!record.recorded.empty()) json["recorded"] = record.recorded;
   if (record.would_fit) json["out_of_memory"] = fit_json(*record.would_fit);

@@ -41,7 +41,16 @@ Position position_of(const State& state, std::string_view key) {
   return setting == nullptr ? Position{} : setting->winner().value.position;
 }
 
+/// `device = …` without a section, of one device or of a list.
+std::string whole_key(const ConfigEntry& entry) {
+  if (entry.key != "device" || entry.is_empty_table) return entry.key;
+  const auto* const word = std::get_if<std::string>(&entry.value.value);
+  const bool is_list = word == nullptr || (entry.value.bare && word->find(',') != std::string::npos);
+  return is_list ? "device.names" : "device.name";
+}
+
 void merge(State& state, ConfigEntry entry) {
+  entry.key = whole_key(entry);
   const auto known = std::find_if(state.settings.begin(), state.settings.end(),
                                   [&](const Setting& setting) { return setting.key == entry.key; });
   if (known != state.settings.end()) {
@@ -137,6 +146,30 @@ Device parse_device(const std::string& text, const Position& position) {
     if (!device.has_index()) device.set_index(0);
     return device;
   });
+}
+
+/// Those of device.names where it is given, unless device.name stands somewhere stronger. What is printed of the two is
+/// what is in force.
+std::vector<Device> parse_devices(State& state) {
+  Options& section = state.options.at("device");
+  const Position one = position_of(state, "device.name"), many = position_of(state, "device.names");
+  const std::vector<std::string> names = split_list(section.text("names"));
+  if (names.empty() || one.origin > many.origin) {
+    section.set_text("names", "");
+    return {parse_device(section.text("name"), one)};
+  }
+  std::vector<Device> devices;
+  for (const std::string& name : names) {
+    const Device device = parse_device(name, many);
+    if (std::ranges::find(devices, device) != devices.end())
+      throw config_error(many, fmt::format("device.names has {} twice: each device takes one part of a batch", name));
+    if (!devices.empty() && device.type() != devices.front().type())
+      throw config_error(many, fmt::format("device.names has {} beside {}: they must be of one kind", device.str(),
+                                           devices.front().str()));
+    devices.push_back(device);
+  }
+  section.set_text("name", names.front());
+  return devices;
 }
 
 /// The policy of a SPEC, its section's options with the SPEC's own on top, and the layers.
@@ -236,7 +269,7 @@ Config Config::load(const ConfigRequest& request) {
   load_named_plugins(state);
   load_allocator_files(state);
   for (const Setting& setting : state.settings) apply(state, setting.key);
-  state.device = parse_device(state.options.at("device").text("name"), position_of(state, "device.name"));
+  state.devices = parse_devices(state);
   const Options& allocator = state.options.at("allocator");
   state.allocator = parse_stack(state, allocator.text("name"), position_of(state, "allocator.name"));
   settle_spec(state, allocator.text("name"), position_of(state, "allocator.name"));
@@ -257,7 +290,8 @@ ExperimentConfig Config::experiment() const {
   config.name = state.options.at("").text("name");
   if (config.name.empty()) config.name = state.file.empty() ? "experiment" : state.file.stem().string();
   config.folder = state.folder.string();
-  config.device = state.device;
+  config.devices = state.devices;
+  config.device = state.devices.front();
   config.allocator = state.allocator;
   config.distributed = state.distributed;
   for (const SectionSpec& section : state.book.fixed())

@@ -41,7 +41,7 @@ struct Config::State {
   std::vector<Axis> axes;
   ConfigList displaced_allocators;  ///< those that something stronger outranks: their sections may stand in the file
   std::vector<std::string> remarks;
-  Device device{kCPU, 0};
+  std::vector<Device> devices{Device(kCPU, 0)};
   StackConfig allocator;
   DistributedConfig distributed;
   std::string allocator_spec;  ///< allocator.name without the options that are settings of its section

@@ -15,6 +15,12 @@ const Options& ExperimentConfig::section(std::string_view wanted) const {
   return found->second;
 }
 
+std::string ExperimentConfig::device_names() const {
+  std::string names;
+  for (const Device& each : devices) names += (names.empty() ? "" : ", ") + each.str();
+  return names.empty() ? device.str() : names;
+}
+
 std::string ExperimentConfig::resolve(const std::string& path) const {
   return path.empty() ? "" : (std::filesystem::path(folder) / path).lexically_normal().string();
 }

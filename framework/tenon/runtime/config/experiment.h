@@ -28,9 +28,10 @@ struct DistributedConfig {
 
 /// Everything is validated: types, ranges, names of plugins. Made by Config::experiment().
 struct ExperimentConfig {
-  std::string name;    ///< the key `name`, or the file's stem
-  std::string folder;  ///< relative paths in the file mean this folder; the current one without a file
-  Device device{kCPU, 0};
+  std::string name;             ///< the key `name`, or the file's stem
+  std::string folder;           ///< relative paths in the file mean this folder; the current one without a file
+  Device device{kCPU, 0};       ///< the first of them
+  std::vector<Device> devices;  ///< of one kind; several: every batch is divided among them
   StackConfig allocator;
   DistributedConfig distributed;
   std::map<std::string, Options, std::less<>> sections;         ///< "model", "data", "train", "report", …
@@ -40,6 +41,8 @@ struct ExperimentConfig {
 
   /// A section of the schema: config.section("train").integer("epochs").
   TENON_API const Options& section(std::string_view name) const;
+  /// "simulated:0", or "simulated:0, simulated:1".
+  TENON_API std::string device_names() const;
   /// A path that the user wrote, relative to the file it stands in.
   TENON_API std::string resolve(const std::string& path) const;
   /// An error about one setting, with the position of the setting that won: throw config.error("data.path", "no such

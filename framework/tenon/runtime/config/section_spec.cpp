@@ -38,7 +38,10 @@ std::vector<SectionSpec> runtime_sections() {
   sections.push_back(
       {.name = "device",
        .summary = "what computes",
-       .options = {OptionSpec::text("name", "cpu", "a kind with an optional index: cpu, cuda:0, simulated:0")}});
+       .options = {OptionSpec::text("name", "cpu", "a kind with an optional index: cpu, cuda:0, simulated:0"),
+                   OptionSpec::text("names", "",
+                                    "in its place: devices among which every batch is divided (data parallelism)")},
+       .lists = {"names"}});
   sections.push_back(
       {.name = "allocator",
        .summary = "what decides where each tensor goes",

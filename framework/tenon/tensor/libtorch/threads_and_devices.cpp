@@ -1,6 +1,7 @@
 // Threads and devices of the process.
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/devices.h>
 #include <tenon/device/vendor_libraries.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/tensor/libtorch/threads_and_devices.h>
@@ -32,26 +33,10 @@ void set_num_interop_threads(int count) {
 }
 
 namespace cuda {
-std::size_t device_count() {
-  std::size_t count = 0;
-  try {
-    while (count < kMaxDevicesPerType) {
-      device_state(Device(kCUDA, static_cast<DeviceIndex>(count)));
-      ++count;
-    }
-  } catch (const Error&) {
-    // The first index that does not open ends the count.
-  }
-  return count;
-}
-bool is_available() {
-  try {
-    device_state(Device(kCUDA, 0));
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
+std::size_t device_count() { return static_cast<std::size_t>(tenon::device_count(kCUDA)); }
+DeviceIndex current_device() { return tenon::current_device(kCUDA); }
+void set_device(DeviceIndex index) { tenon::set_device(Device(kCUDA, index)); }
+bool is_available() { return tenon::is_available(kCUDA); }
 bool cudnn_is_available() {
   return is_available() && has_vendor_library(device_state(Device(kCUDA, 0)).driver(), "cudnn");
 }

@@ -23,8 +23,12 @@ inline void init_num_threads() {}
 namespace cuda {
 /// Whether a CUDA backend is loaded and has a device.
 TENON_API bool is_available();
-/// The number of CUDA devices, each of which it opens; 0 where the plugin or the driver is missing.
+/// The number of CUDA devices; 0 where the plugin or the driver is missing.
 TENON_API std::size_t device_count();
+/// The CUDA device that this thread means where none is named.
+TENON_API DeviceIndex current_device();
+/// Makes another one the current one. Throws Error where there is none of that index.
+TENON_API void set_device(DeviceIndex index);
 /// Whether a CUDA device is there, and cuDNN, which convolutions then use. Opens both.
 TENON_API bool cudnn_is_available();
 /// Seeds the one default generator that all CUDA devices draw from.

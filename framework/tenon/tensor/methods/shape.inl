@@ -21,8 +21,8 @@ Tensor toType(Dtype dtype) const { return to(dtype); }
 Tensor type_as(const Tensor& other) const { return to(other.options()); }
 /// The tensor on the host: itself where it is there.
 Tensor cpu() const { return to(TensorOptions(Device(kCPU))); }
-/// The tensor on the current CUDA device: itself where it is there.
-Tensor cuda() const { return to(TensorOptions(Device(kCUDA))); }
+/// The tensor on the CUDA device of that index, -1 for the current one: itself where it is there.
+Tensor cuda(DeviceIndex index = -1) const { return to(TensorOptions(Device(kCUDA, index))); }
 /// The tensor itself: there are no sparse ones.
 Tensor to_dense() const { return *this; }
 TENON_API Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;

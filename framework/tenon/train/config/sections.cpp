@@ -116,6 +116,9 @@ SectionSpec train_section() {
            .range(std::int64_t{1}, std::int64_t{1 << 24}),
        OptionSpec::integer("micro_batches", 1, "a batch is computed in so many parts whose gradients add up")
            .range(std::int64_t{1}, std::int64_t{1 << 20}),
+       OptionSpec::text("parallel_loss", "first",
+                        "with device.names: the loss of all outputs on the first device, or of each device's there")
+           .one_of({"first", "each"}),
        OptionSpec::text("optimizer", "adamw", "the optimiser").one_of(train::optimizer_names()),
        OptionSpec::real("lr", 1e-3, "learning rate").range(0.0, 1e6),
        OptionSpec::real("momentum", 0.9, "of sgd and rmsprop").range(0.0, 1.0),

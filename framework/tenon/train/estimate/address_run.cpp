@@ -52,7 +52,11 @@ ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capaci
   Options options(find_backend(kind).options());
   options.set("mode", std::string("address-only"));
   options.set(kCapacityOption, capacity);
-  stand_in.device = Device(kind + ":0");
+  stand_in.devices.clear();
+  for (std::size_t i = 0; i < std::max<std::size_t>(config.devices.size(), 1); ++i)
+    stand_in.devices.emplace_back(DeviceType::named(kind), static_cast<DeviceIndex>(i));
+  stand_in.device = stand_in.devices.front();
+  options.set("count", static_cast<std::int64_t>(stand_in.devices.size()));
   stand_in.backend_options.insert_or_assign(kind, std::move(options));
   return stand_in;
 }

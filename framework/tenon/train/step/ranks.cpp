@@ -148,6 +148,8 @@ void check_ranks(const ExperimentConfig& config) {
   if (config.section("train").boolean("optimizer_in_backward"))
     refuse("train.optimizer_in_backward",
            "ranks sum their gradients before the update, and here they are gone by then");
+  if (config.devices.size() > 1)
+    refuse("device.names", "each rank computes on one device: set device.name, or leave out distributed.name");
   if (config.section("train").size("checkpoint_memory") > 0)
     refuse("train.checkpoint_memory",
            "blocks are found by runs of one process: with ranks give train.checkpoint_blocks");

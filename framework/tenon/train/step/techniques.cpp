@@ -146,6 +146,20 @@ std::string leaves_too_much(double budget, std::int64_t blocks, double least) {
                      budget, blocks, least);
 }
 
+void check_parallel(const ExperimentConfig& config, const Techniques& techniques) {
+  const std::int64_t devices = static_cast<std::int64_t>(config.devices.size());
+  if (devices < 2) return;
+  const auto refuse = [&](const std::string& why) { throw config.error("device.names", why); };
+  if (techniques.optimizer_in_backward)
+    refuse("train.optimizer_in_backward changes a parameter before the gradients of the other devices are there");
+  const Options& train = config.section("train");
+  const std::int64_t rows = train.integer("batch_size") / techniques.micro_batches;
+  if (train.integer("batch_size") > 0 && rows < devices)
+    refuse(fmt::format("{} devices, but {} examples at a time: raise train.batch_size", devices, rows));
+  if (techniques.chunked_loss > 0 && train.text("parallel_loss") == "first")
+    refuse("train.chunked_loss never has all outputs: set train.parallel_loss to \"each\"");
+}
+
 Techniques techniques_of(const ExperimentConfig& config) {
   const Options& train = config.section("train");
   const std::string& offload = train.text("offload");
@@ -174,6 +188,7 @@ Techniques techniques_of(const ExperimentConfig& config) {
         "train.master_weights",
         fmt::format("with train.precision = \"{}\" parameters are their own masters: it is for \"bfloat16\"",
                     train.text("precision")));
+  check_parallel(config, techniques);
   const std::string& model = config.section("model").text("name");
   if (techniques.chunked_loss > 0 && !reads_text(task_of(model))) {
     throw config.error("train.chunked_loss", fmt::format("the model '{}' has no vocabulary, whose logits would be "

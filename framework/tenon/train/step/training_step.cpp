@@ -61,6 +61,7 @@ double TrainingStep::run(std::int64_t first) {
     parts_.phase_ended(RunPhase::kForward);
     if (part + 1 == parts) parts_.ranks.before_last_backward(value);  // gradients of the others only add up here
     parts_.precision.backward(value);
+    if (parts_.parallel != nullptr) parts_.parallel->reduce_gradients();
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
@@ -70,9 +71,18 @@ double TrainingStep::run(std::int64_t first) {
 }
 
 Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
-  if (parts_.techniques.chunked_loss == 0)
-    return loss_of(parts_.model, parts_.model.forward(batch.input), batch.target);
-  const HeadInput input = parts_.model.before_head(batch.input);
+  if (parts_.parallel == nullptr) return loss_on_one(parts_.model, batch);
+  if (parts_.parallel->loss_on_first()) {
+    const Tensor output = parts_.parallel->forward(batch);
+    return loss_of(parts_.model, output, batch.target);
+  }
+  return parts_.parallel->mean_loss(batch,
+                                    [this](const Model& model, const Batch& part) { return loss_on_one(model, part); });
+}
+
+Tensor TrainingStep::loss_on_one(const Model& model, const Batch& batch) const {
+  if (parts_.techniques.chunked_loss == 0) return loss_of(model, model.forward(batch.input), batch.target);
+  const HeadInput input = model.before_head(batch.input);
   return nn::functional::linear_cross_entropy(
       input.hidden, input.weight, batch.target,
       nn::functional::LinearCrossEntropyFuncOptions().bias(input.bias).chunks(parts_.techniques.chunked_loss));

@@ -8,6 +8,7 @@
 #include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
 #include <tenon/train/peaks.h>
+#include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/mixed_precision.h>
 #include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
@@ -33,6 +34,7 @@ struct StepParts {
   Ranks& ranks;
   const optim::MasterWeights* masters = nullptr;  ///< which the optimiser has in place of parameters; null: none
   std::int64_t batch_size = 1;
+  DataParallel* parallel = nullptr;           ///< null: on one device
   bool computes = true;                       ///< the device
   std::function<void(RunPhase)> phase_ended;  ///< told of each forward and backward pass
 };
@@ -53,6 +55,7 @@ class TrainingStep {
  private:
   void update();
   Tensor loss_of_batch(const Batch& batch) const;
+  Tensor loss_on_one(const Model& model, const Batch& batch) const;
 
   StepParts parts_;
   std::optional<optim::OptimizerInBackward> in_backward_;
