@@ -65,7 +65,7 @@ TEST(Holders, AreUnknownWithoutStacks) {
 }
 
 TEST(PurposesAtPeak, AreTheBytesOfEachAtTheFirstPeak) {
-  EXPECT_THAT(purposes_at_peak(held()), ElementsAre(0, 0, 120, 50, 0, 0, 0));
+  EXPECT_THAT(purposes_at_peak(held()), ElementsAre(0, 0, 120, 50, 0, 0, 0, 0, 0));
   Trace trace = held();
   trace.columns.purposes.clear();
   EXPECT_THAT(purposes_at_peak(trace), IsEmpty());

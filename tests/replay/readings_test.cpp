@@ -33,6 +33,9 @@ static void PrintTo(const Format* format, std::ostream* out) { *out << format->n
 
 namespace {
 
+/// That a drawn history has.
+constexpr int kPurposes = 7;
+
 test::RecordedTable& table() {
   static test::RecordedTable readings("tests/replay/readings.txt");
   return readings;
@@ -169,7 +172,7 @@ Trace drawn_history(std::uint64_t seed, int steps, bool is_plain) {
     builder.at(time += static_cast<std::int64_t>(random() % 50));
     const std::uint64_t choice = random() % 16;
     if (choice < 7 || live.empty()) {
-      builder.meant_for(static_cast<Purpose>(random() % kPurposeCount));
+      builder.meant_for(static_cast<Purpose>(random() % kPurposes));
       const std::uint64_t bytes = (std::uint64_t{1} << (random() % 26)) + random() % 5000;
       const bool fails = !is_plain && random() % 20 == 0;
       if (fails) builder.next_fails({.bytes = bytes, .reserved_bytes = 40 * MiB, .device_free_bytes = 1 * MiB});

@@ -316,7 +316,8 @@ const std::vector<Try>& tries_of_times() {
          EXPECT_THAT(trace.columns.times_us,
                      testing::ElementsAre(1764633600000000, 1764633600000250, 1764633600000251, 3));
        }},
-      {"A purpose is one of `other`, `parameter`, `gradient`, `activation`, `optimizer_state`, `workspace` and `data`.",
+      {"A purpose is one of `other`, `parameter`, `gradient`, `activation`, `optimizer_state`, `workspace`, `data`, "
+       "`cast` and `kv_cache`.",
        [] {
          for (int i = 0; i < kPurposeCount; ++i) {
            const auto purpose = static_cast<Purpose>(i);
