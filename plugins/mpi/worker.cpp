@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <climits>
+#include <algorithm>
 #include <utility>
 
 namespace tenon::mpi {
@@ -19,7 +19,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAnswerTime{2000};  ///< for the others to say where they are
 constexpr milliseconds kTellTime{500};     ///< for a failure to be on its way: mpirun kills a second after a death
 constexpr milliseconds kWatchEvery{20};
-constexpr int kBusyTurns = 100;  ///< that find nothing before the thread rests
+constexpr microseconds kLongestPause{1000};  ///< between looks at operations under way
+constexpr microseconds kIdlePause{5000};     ///< where there is none
+constexpr int kBusyTurns = 100;              ///< that find nothing before the thread rests
 
 bool is_message(CommKind kind) { return kind == CommKind::kSend || kind == CommKind::kReceive; }
 
@@ -337,7 +339,9 @@ void Worker::rest(bool has_moved) {
     std::this_thread::yield();
     return;
   }
-  changed_.wait_for(lock, has_operations ? microseconds(50) : microseconds(5000));
+  // Who has waited long, for a rank that tests or writes, may be told a little later.
+  const microseconds pause = has_operations ? std::min(microseconds(50 + idle_turns_ / 20), kLongestPause) : kIdlePause;
+  changed_.wait_for(lock, pause);
 }
 
 }  // namespace tenon::mpi

@@ -73,7 +73,7 @@ std::string words_of_rank(const Communicator& ranks, const std::exception& error
 /// One experiment, by this process or as one of several ranks. One that cannot go on tells the others, so that none of
 /// them waits for it.
 ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
-  const std::shared_ptr<Communicator> ranks = meet_ranks(config);
+  const std::shared_ptr<Communicator> ranks = meet_ranks(options, config);
   if (ranks == nullptr) return run_one(options, config);
   if (ranks->size() > 1) take_terms_for_one();
   try {
@@ -94,7 +94,7 @@ ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
 
 /// Of several processes rank 0 alone speaks, until something goes wrong.
 RunOptions silenced(RunOptions options) {
-  options.quiet = options.quiet || is_silent_rank();
+  options.quiet = options.quiet || is_silent_rank(options);
   return options;
 }
 
@@ -113,7 +113,7 @@ ExitCode run(const RunOptions& given) {
   if (!asked.resume.empty() && !asked.out.empty())
     throw ConfigError("--resume names the folder already; leave out --out");
   say_what_changes_nothing(asked, is_sweep);
-  if (options.dry_run && is_silent_rank()) return ExitCode::kDone;
+  if (options.dry_run && is_silent_rank(options)) return ExitCode::kDone;
   if (is_sweep && rank_environment().size > 1)
     throw ConfigError(
         "several processes cannot share a sweep: start tenon alone for it, or leave out the sweep with --no-sweep");
