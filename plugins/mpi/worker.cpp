@@ -2,7 +2,7 @@
 #include "worker.h"
 
 #include "check.h"
-#include "session.h"
+#include "lifetime.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ bool is_message(CommKind kind) { return kind == CommKind::kSend || kind == CommK
 }  // namespace
 
 Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
-  begin_session(settings.timeout);
+  begin_mpi(settings.timeout);
   for (MPI_Comm* const comm : {&comm_, &control_comm_}) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Comm_idup(MPI_COMM_WORLD, comm, &request), "MPI_Comm_idup");
@@ -54,7 +54,7 @@ Worker::~Worker() {
   changed_.notify_all();
   thread_.join();
   if (has_failed_) {
-    leave_session_open();
+    leave_mpi_open();
     return;
   }
   MPI_Comm_free(&comm_);
