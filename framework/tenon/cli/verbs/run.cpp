@@ -66,7 +66,8 @@ RunOptions sorted(RunOptions options) {
 /// What another rank than 0 says of its error: nothing where rank 0 says it too.
 std::string words_of_rank(const Communicator& ranks, const std::exception& error) {
   const auto* const between = dynamic_cast<const DistributedError*>(&error);
-  if (between == nullptr) return fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
+  const std::string own = fmt::format("rank {} of {}: ", ranks.rank(), ranks.size());
+  if (between == nullptr) return std::string_view(error.what()).starts_with(own) ? error.what() : own + error.what();
   return std::ranges::find(between->ranks(), 0) == between->ranks().end() ? "" : error.what();
 }
 

@@ -52,6 +52,10 @@ class Ranks {
   void share_buffers(const nn::Module& module);
   /// The backward pass from `loss` ends with gradients that are summed over the ranks.
   void before_last_backward(const Tensor& loss);
+  /// After it. Throws Error where parameters were left without a gradient.
+  void after_last_backward() const {
+    if (reducer_) reducer_->check_finished();
+  }
 
   /// Of numbers that each rank has its part of; the same on every rank.
   double sum(double part) const;
