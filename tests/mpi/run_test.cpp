@@ -95,6 +95,14 @@ TEST_F(RankRuns, TheResultHasTheMemoryOfEachRankAndNamesTheWorst) {
   EXPECT_THAT(launched.text, HasSubstr("4 ranks: rank " + std::to_string(worst) + " reserved most"));
 }
 
+TEST_F(RankRuns, TheCoresOfAMachineAreDividedAmongItsRanks) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "this machine has one core";
+  const Launched launched = ranks(2, "exp.toml train.threads=0 --out divided");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  EXPECT_THAT(launched.text, testing::ContainsRegex("each rank on this machine has [0-9]+ of its [0-9]+ threads"));
+  EXPECT_THAT(ranks(2, "exp.toml train.threads=1 --out one").text, Not(HasSubstr("each rank on this machine")));
+}
+
 TEST_F(RankRuns, GradientsThatAddUpAreSentOnce) {
   ASSERT_EQ(ranks(2, "exp.toml --out whole").code, 0);
   ASSERT_EQ(ranks(2, "exp.toml train.micro_batches=4 --out parts").code, 0);

@@ -33,6 +33,8 @@ class Ranks {
   bool are_many() const { return size() > 1; }
   int rank() const { return communicator_ ? communicator_->rank() : 0; }
   int size() const { return communicator_ ? communicator_->size() : 1; }
+  /// Of the threads that a kernel may use on a machine those of each rank there.
+  int threads_of_each(int all) const;
   /// Whether this one writes what all of them come to.
   bool is_writer() const { return rank() == 0; }
 
