@@ -2,12 +2,12 @@
 #include "worker.h"
 
 #include "check.h"
-#include "session.h"
+#include "lifetime.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <climits>
+#include <algorithm>
 #include <utility>
 
 namespace tenon::mpi {
@@ -19,14 +19,16 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAnswerTime{2000};  ///< for the others to say where they are
 constexpr milliseconds kTellTime{500};     ///< for a failure to be on its way: mpirun kills a second after a death
 constexpr milliseconds kWatchEvery{20};
-constexpr int kBusyTurns = 100;  ///< that find nothing before the thread rests
+constexpr microseconds kLongestPause{1000};  ///< between looks at operations under way
+constexpr microseconds kIdlePause{5000};     ///< where there is none
+constexpr int kBusyTurns = 100;              ///< that find nothing before the thread rests
 
 bool is_message(CommKind kind) { return kind == CommKind::kSend || kind == CommKind::kReceive; }
 
 }  // namespace
 
 Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
-  begin_session(settings.timeout);
+  begin_mpi(settings.timeout);
   for (MPI_Comm* const comm : {&comm_, &control_comm_}) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Comm_idup(MPI_COMM_WORLD, comm, &request), "MPI_Comm_idup");
@@ -52,7 +54,7 @@ Worker::~Worker() {
   changed_.notify_all();
   thread_.join();
   if (has_failed_) {
-    leave_session_open();
+    leave_mpi_open();
     return;
   }
   MPI_Comm_free(&comm_);
@@ -337,7 +339,9 @@ void Worker::rest(bool has_moved) {
     std::this_thread::yield();
     return;
   }
-  changed_.wait_for(lock, has_operations ? microseconds(50) : microseconds(5000));
+  // Who has waited long, for a rank that tests or writes, may be told a little later.
+  const microseconds pause = has_operations ? std::min(microseconds(50 + idle_turns_ / 20), kLongestPause) : kIdlePause;
+  changed_.wait_for(lock, pause);
 }
 
 }  // namespace tenon::mpi

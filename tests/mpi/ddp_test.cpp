@@ -194,6 +194,15 @@ TEST(Ddp, AParameterWithoutGradientIsAnErrorOfTheNextForwardThatNamesIt) {
                                          HasSubstr("find_unused_parameters"))));
 }
 
+TEST(Ddp, AReducerSaysAtOnceThatAParameterHasNoGradientWhereItIsAsked) {
+  const Tensor used = tenon::ones({4}).set_requires_grad(true), unused = tenon::ones({2}).set_requires_grad(true);
+  distributed::Reducer reducer({{"used", used}, {"unused", unused}}, ranks());
+  reducer.prepare_for_backward();
+  used.sum().backward();
+  EXPECT_THAT([&] { reducer.check_finished(); },
+              ThrowsMessage<Error>(HasSubstr("1 of 2 parameters got no gradient (unused)")));
+}
+
 TEST(Ddp, UnusedParametersAreFoundAndKeepTheirGradient) {
   PartlyUsed net;
   DistributedDataParallel model(net, ranks(), {.find_unused_parameters = true});

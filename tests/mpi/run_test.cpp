@@ -95,6 +95,14 @@ TEST_F(RankRuns, TheResultHasTheMemoryOfEachRankAndNamesTheWorst) {
   EXPECT_THAT(launched.text, HasSubstr("4 ranks: rank " + std::to_string(worst) + " reserved most"));
 }
 
+TEST_F(RankRuns, TheCoresOfAMachineAreDividedAmongItsRanks) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "this machine has one core";
+  const Launched launched = ranks(2, "exp.toml train.threads=0 --out divided");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  EXPECT_THAT(launched.text, testing::ContainsRegex("each rank on this machine has [0-9]+ of its [0-9]+ threads"));
+  EXPECT_THAT(ranks(2, "exp.toml train.threads=1 --out one").text, Not(HasSubstr("each rank on this machine")));
+}
+
 TEST_F(RankRuns, GradientsThatAddUpAreSentOnce) {
   ASSERT_EQ(ranks(2, "exp.toml --out whole").code, 0);
   ASSERT_EQ(ranks(2, "exp.toml train.micro_batches=4 --out parts").code, 0);
@@ -172,11 +180,30 @@ TEST_F(RankRuns, DividedStatesAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
   for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << i;
 }
 
+TEST_F(RankRuns, AStepThatDoesNotUseEveryParameterIsAnErrorThatSaysWhatToSet) {
+  const std::string experts =
+      "exp.toml 'model.name=\"moe\"' 'data.name=\"text\"' data.path=text.txt model.experts=16 "
+      "model.experts_per_token=1 model.context=4 model.hidden=16 train.batch_size=2 "
+      "train.max_steps=2 ";
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "abcdefgh"[i * 7 % 8];
+  folder_.write("text.txt", text);
+  const Launched refused = ranks(2, experts + "--out refused");
+  EXPECT_EQ(refused.code, 1) << refused.text;
+  EXPECT_THAT(refused.text, AllOf(HasSubstr("got no gradient (block0.experts.expert"),
+                                  HasSubstr("set find_unused_parameters"), Not(HasSubstr("rank 1 of 2: rank 1"))));
+  const Launched found = ranks(2, experts + "distributed.find_unused_parameters=true --out found");
+  ASSERT_EQ(found.code, 0) << found.text;
+  EXPECT_EQ(losses_of(result("found")).size(), 2U);
+}
+
 TEST_F(RankRuns, BatchNormAndDropoutTrain) {
-  folder_.write("net.toml", experiment(std::string("[distributed]\nname = \"mpi\"\n")) + "");
-  const Launched launched = ranks(2, "net.toml 'model.name=\"mlp\"' model.dropout=0.5 --out dropout");
-  ASSERT_EQ(launched.code, 0) << launched.text;
+  const Launched dropout = ranks(2, "exp.toml model.dropout=0.5 --out dropout");
+  ASSERT_EQ(dropout.code, 0) << dropout.text;
   EXPECT_EQ(result("dropout")["result"]["steps"], 8);
+  const Launched norm = ranks(2, "exp.toml 'model.name=\"resnet18\"' train.max_steps=2 --out norm");
+  ASSERT_EQ(norm.code, 0) << norm.text;
+  EXPECT_EQ(result("norm")["result"]["steps"], 2);
 }
 
 TEST_F(RankRuns, WithoutMpirunItIsOneRank) {

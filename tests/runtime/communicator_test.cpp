@@ -5,6 +5,7 @@
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
+#include <tenon/runtime/plugins/shipped_plugins.h>
 #include <tenon/runtime/process_group.h>
 
 #include <gmock/gmock.h>
@@ -51,6 +52,16 @@ TEST_F(CommunicatorPlugins, OneIsMadeFromASpec) {
 TEST_F(CommunicatorPlugins, AnUnknownNameIsRefusedWithTheNearest) {
   EXPECT_THAT([] { find_communicator("alon"); },
               ThrowsMessage<ConfigError>(HasSubstr("unknown communicator \"alon\"; did you mean \"alone\"?")));
+}
+
+TEST_F(CommunicatorPlugins, OneThatThisBuildCouldNotMakeSaysHowToGetIt) {
+  const auto shipped = shipped_plugins();
+  for (const ShippedCommunicator& one : shipped_communicators()) {
+    EXPECT_NE(one.to_build, "") << one.name;
+    if (std::ranges::find(shipped, one.name) != shipped.end()) continue;
+    EXPECT_THAT([&] { find_communicator(one.name); },
+                ThrowsMessage<ConfigError>(HasSubstr("is not here: " + std::string(one.to_build))));
+  }
 }
 
 TEST_F(CommunicatorPlugins, ANameThatIsTakenIsRefusedNamingBothPlugins) {

@@ -96,6 +96,8 @@ void Training::prepare() {
   dtype_.emplace(precision.parameters);
   if (const std::int64_t threads = options_.integer("threads"); threads > 0)
     device_.driver().set_threads(static_cast<int>(threads));
+  else
+    share_threads();
   try {
     precision_.emplace(precision, config_.device);
   } catch (const Error& error) {
@@ -135,6 +137,14 @@ void Training::prepare() {
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
   if (techniques_.checkpoint_budget > 0) choose_checkpoints();
   note_theory();
+}
+
+/// Ranks of one machine would each take all of its cores.
+void Training::share_threads() {
+  const int all = device_.driver().threads(), own = ranks_.threads_of_each(all);
+  if (own == all) return;
+  device_.driver().set_threads(own);
+  progress_.note(fmt::format("train.threads=0: each rank on this machine has {} of its {} threads", own, all));
 }
 
 void Training::make_step() {

@@ -53,6 +53,7 @@ class Training {
  private:
   ExperimentResult run_to_its_end();
   void prepare();
+  void share_threads();
   void make_step();
   void check_sizes() const;
   void resume();

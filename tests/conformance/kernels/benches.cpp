@@ -24,6 +24,7 @@ class Collector final : public plugin::Host {
   void add_backend(std::unique_ptr<Backend> backend) override { backend_ = std::move(backend); }
   void add_kernel(DeviceType, std::string_view name, Kernel kernel) override { kernels_[std::string(name)] = kernel; }
   void log(plugin::LogLevel, std::string_view) override {}
+  void add_communicator(const CommunicatorInfo&) override {}
 
   std::unique_ptr<Backend> backend_;
   std::map<std::string, Kernel, std::less<>> kernels_;

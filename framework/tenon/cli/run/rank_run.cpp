@@ -36,13 +36,13 @@ void drop_layers_that_write(ExperimentConfig& experiment) {
 
 }  // namespace
 
-bool is_silent_rank() { return rank_environment().rank != 0; }
+bool is_silent_rank(const RunOptions& options) { return !options.is_cell() && rank_environment().rank != 0; }
 
-std::shared_ptr<Communicator> meet_ranks(const Config& config) {
+std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
   const RankEnvironment launched = rank_environment();
   if (experiment.distributed.name.empty()) {
-    if (launched.size == 1) return nullptr;
+    if (launched.size == 1 || options.is_cell()) return nullptr;
     throw ConfigError(fmt::format(
         "{} started {} processes, and the experiment is that of one: set distributed.name for them to train one model "
         "together",

@@ -10,11 +10,11 @@
 namespace tenon::cli {
 
 /// The other ranks of the run; null where [distributed] names no communicator. Throws ConfigError where the launcher
-/// started several processes and the file says nothing of ranks, or a sweep is shared by them.
-std::shared_ptr<Communicator> meet_ranks(const Config& config);
+/// started several processes and the file says nothing of ranks: cells of a sweep aside, which are runs of their own.
+std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config& config);
 
 /// Whether the launcher says that this process is another rank than 0: then it says nothing of what all come to.
-bool is_silent_rank();
+bool is_silent_rank(const RunOptions& options);
 
 /// Trains as one of the ranks and leaves the results to rank 0, which this is not.
 ExitCode run_rank(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks);

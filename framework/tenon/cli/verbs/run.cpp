@@ -68,14 +68,15 @@ RunOptions sorted(RunOptions options) {
 /// What another rank than 0 says of its error: nothing where rank 0 says it too.
 std::string words_of_rank(const Communicator& ranks, const std::exception& error) {
   const auto* const between = dynamic_cast<const DistributedError*>(&error);
-  if (between == nullptr) return fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
+  const std::string own = fmt::format("rank {} of {}: ", ranks.rank(), ranks.size());
+  if (between == nullptr) return std::string_view(error.what()).starts_with(own) ? error.what() : own + error.what();
   return std::ranges::find(between->ranks(), 0) == between->ranks().end() ? "" : error.what();
 }
 
 /// One experiment, by this process or as one of several ranks. One that cannot go on tells the others, so that none of
 /// them waits for it.
 ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
-  const std::shared_ptr<Communicator> ranks = meet_ranks(config);
+  const std::shared_ptr<Communicator> ranks = meet_ranks(options, config);
   if (ranks == nullptr) return run_one(options, config);
   if (ranks->size() > 1) take_terms_for_one();
   try {
@@ -96,7 +97,7 @@ ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
 
 /// Of several processes rank 0 alone speaks, until something goes wrong.
 RunOptions silenced(RunOptions options) {
-  options.quiet = options.quiet || is_silent_rank();
+  options.quiet = options.quiet || is_silent_rank(options);
   return options;
 }
 
@@ -117,7 +118,7 @@ ExitCode run(const RunOptions& given) {
   if (!options.launcher.empty() && !is_sweep)
     throw ConfigError("--launcher runs the cells of a sweep elsewhere, and this is one run: leave it out");
   say_what_changes_nothing(asked, is_sweep);
-  if (options.dry_run && is_silent_rank()) return ExitCode::kDone;
+  if (options.dry_run && is_silent_rank(options)) return ExitCode::kDone;
   if (is_sweep && rank_environment().size > 1)
     throw ConfigError(
         "several processes cannot share a sweep: start tenon alone for it, or leave out the sweep with --no-sweep");

@@ -105,6 +105,10 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
     if (!is_reached[i]) mark_ready(i);
 }
 
+void Reducer::check_finished() const {
+  if (is_expecting_) refuse_unfinished();
+}
+
 void Reducer::abandon() noexcept { is_expecting_ = has_begun_ = false; }
 
 void Reducer::refuse_unfinished() const {

@@ -62,6 +62,9 @@ class TENON_EXPORT Reducer {
   /// The next backward pass, from `outputs`, ends with reduced gradients. Without this call gradients only add up on
   /// this rank. Throws Error where the pass before left parameters without a gradient, naming them.
   TENON_API void prepare_for_backward(const std::vector<Tensor>& outputs = {});
+  /// After a backward pass that was prepared. Throws Error where it left parameters without a gradient, naming them:
+  /// what the others got is then of this rank alone.
+  TENON_API void check_finished() const;
   /// Gives up a pass that failed in the middle: gradients of the other ranks are not waited for. Only where no rank
   /// goes on with it.
   TENON_API void abandon() noexcept;

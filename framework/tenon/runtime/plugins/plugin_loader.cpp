@@ -11,6 +11,7 @@
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/runtime/plugins/sha256.h>
+#include <tenon/runtime/plugins/shipped_plugins.h>
 
 #include <vector>  // Boost 1.74's library_info.hpp needs it first
 
@@ -254,12 +255,17 @@ std::vector<std::string> keys_of(const Map& map) {
   return names;
 }
 
+constexpr std::string_view kCommunicator = "communicator";
+
 template <class Map>
 std::string unknown(std::string_view kind, std::string_view name, const Map& map) {
   const std::vector<std::string> names = keys_of(map);
   const std::string near = nearest_name(name, names);
   if (!near.empty()) return fmt::format("unknown {} \"{}\"; did you mean \"{}\"?", kind, name, near);
   const std::string known = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  for (const ShippedCommunicator& shipped : shipped_communicators())
+    if (kind == kCommunicator && shipped.name == name)
+      return fmt::format("communicator \"{}\" is not here: {}", name, shipped.to_build);
   if (has_plugin_file(name)) {
     return fmt::format("unknown {} \"{}\"; known: {}. The plugin {} supplies no {} of that name", kind, name, known,
                        find_plugin(name).string(), kind);
@@ -374,7 +380,7 @@ std::vector<std::string> backend_names() {
 
 const CommunicatorInfo& find_communicator(std::string_view name) {
   const std::lock_guard lock(registry().mutex);
-  return require_locked(registry(), registry().communicators, "communicator", name);
+  return require_locked(registry(), registry().communicators, kCommunicator, name);
 }
 
 std::vector<std::string> communicator_names() {

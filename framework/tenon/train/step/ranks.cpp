@@ -1,6 +1,7 @@
 // Sums over the ranks, and what is theirs alone.
 #include <tenon/train/step/ranks.h>
 
+#include <tenon/comm/rank_environment.h>
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/tensor/generator.h>
@@ -27,6 +28,10 @@ void give_own_random_numbers(int rank) {
 
 Ranks::Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator)
     : options_(config.section("distributed")), communicator_(std::move(communicator)) {}
+
+int Ranks::threads_of_each(int all) const {
+  return are_many() ? std::max(1, all / std::max(1, rank_environment().local_size)) : all;
+}
 
 void Ranks::begin(const nn::Module& module) {
   if (!are_many()) return;

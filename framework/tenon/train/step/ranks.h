@@ -33,6 +33,8 @@ class Ranks {
   bool are_many() const { return size() > 1; }
   int rank() const { return communicator_ ? communicator_->rank() : 0; }
   int size() const { return communicator_ ? communicator_->size() : 1; }
+  /// Of the threads that a kernel may use on a machine those of each rank there.
+  int threads_of_each(int all) const;
   /// Whether this one writes what all of them come to.
   bool is_writer() const { return rank() == 0; }
 
@@ -52,6 +54,10 @@ class Ranks {
   void share_buffers(const nn::Module& module);
   /// The backward pass from `loss` ends with gradients that are summed over the ranks.
   void before_last_backward(const Tensor& loss);
+  /// After it. Throws Error where parameters were left without a gradient.
+  void after_last_backward() const {
+    if (reducer_) reducer_->check_finished();
+  }
 
   /// Of numbers that each rank has its part of; the same on every rank.
   double sum(double part) const;

@@ -65,6 +65,7 @@ double TrainingStep::run(std::int64_t first) {
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
+  parts_.ranks.after_last_backward();
   if (!in_backward_) update();
   updating_ = false;
   return parts_.ranks.sum(loss);

@@ -1,5 +1,5 @@
 // MPI_Init_thread, and MPI_Finalize when the process exits.
-#include "session.h"
+#include "lifetime.h"
 
 #include "check.h"
 
@@ -27,14 +27,8 @@ std::atomic<bool>& stays_open() {
   return value;
 }
 
-}  // namespace
-
-void leave_session_open() { stays_open() = true; }
-
-namespace {
-
 /// MPI_Finalize waits for every rank. One that died in between must not keep this process.
-void end_session(int status, void*) {
+void end_mpi(int status, void*) {
   if (stays_open()) return;
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> ended = done->get_future();
@@ -61,7 +55,7 @@ void initialize(std::chrono::milliseconds timeout) {
     done->set_value(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
   }).detach();
   if (ended.wait_for(timeout) != std::future_status::ready) {
-    leave_session_open();
+    stays_open() = true;
     const RankEnvironment launched = rank_environment();
     throw DistributedError(
         fmt::format("rank {} of {}: not every rank has begun MPI within {:.1f} s (timeout): one of them "
@@ -74,7 +68,9 @@ void initialize(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-void begin_session(std::chrono::milliseconds timeout) {
+void leave_mpi_open() { stays_open() = true; }
+
+void begin_mpi(std::chrono::milliseconds timeout) {
   int is_begun = 0, is_ended = 0, provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_begun);
   MPI_Finalized(&is_ended);
@@ -86,7 +82,7 @@ void begin_session(std::chrono::milliseconds timeout) {
     initialize(timeout);
     MPI_Query_thread(&provided);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    ::on_exit(&end_session, nullptr);
+    ::on_exit(&end_mpi, nullptr);
   }
   if (provided < MPI_THREAD_SERIALIZED)
     throw DistributedError(

@@ -9,9 +9,9 @@ namespace tenon::mpi {
 
 /// Begins MPI where nobody has, and waits for the other ranks to do so. Throws DistributedError where they do not
 /// within `timeout`, where MPI has ended already, or lets no second thread call it.
-void begin_session(std::chrono::milliseconds timeout);
+void begin_mpi(std::chrono::milliseconds timeout);
 
 /// MPI is not told that the process ends: other ranks would be waited for, which may never come.
-void leave_session_open();
+void leave_mpi_open();
 
 }  // namespace tenon::mpi
