@@ -21,8 +21,8 @@ namespace tenon {
 
 class Event;
 
-/// A stream of a device; it must be gone before shutdown(). Copies are the same stream, which is destroyed with the last of them, once it has done what
-/// was queued on it.
+/// A stream of a device; it must be gone before shutdown(). Copies are the same stream, which is destroyed with the
+/// last of them, once it has done what was queued on it.
 class TENON_API Stream {
  public:
   /// A new one. Throws Error where the device has no more than stream 0.
@@ -57,6 +57,8 @@ class TENON_API Event {
   Event& operator=(const Event&) = delete;
 
   Device device() const { return state_.device(); }
+  /// What its driver knows it by.
+  EventRef ref() const { return event_; }
   /// The point behind what is queued on a stream of its device; the current stream, unless one is named.
   void record();
   void record(StreamRef stream);
