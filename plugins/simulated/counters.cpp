@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 struct CountersPage {
   static constexpr std::uint64_t kMark = 0x31'73'74'6e'75'6f'63'74;  // a version of this layout
   static constexpr int kDevices = 64;
-  std::uint64_t mark = kMark;
+  std::atomic<std::uint64_t> mark{0};  ///< kMark once the rest is there
   std::uint64_t process_start = 0;
   DeviceCounters devices[kDevices];
 };
@@ -64,10 +64,43 @@ std::optional<int> process_of(const std::string& name) {
   return std::stoi(digits);
 }
 
+/// Calls `visit(pid, page)` for the file of every process that runs; those of others are removed.
+template <class Visit>
+void each_process(Visit visit) {
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kFolder, problem)) {
+    const std::optional<int> pid = process_of(entry.path().filename().string());
+    if (!pid) continue;
+    const Mapped mapped(entry.path().string(), sizeof(CountersPage));
+    const auto* const page = static_cast<const CountersPage*>(mapped.get());
+    if (page == nullptr || page->mark.load(std::memory_order_acquire) != CountersPage::kMark) continue;
+    const unsigned long long start = start_of_process(*pid);
+    if (start != 0 && start == page->process_start) {
+      visit(*pid, *page);
+    } else {  // it has ended without removing its file
+      ::unlink(entry.path().c_str());
+    }
+  }
+}
+
+/// Of a program that ends without shutdown(). A child that was forked leaves the file of its parent alone.
+struct RemovedAtExit {
+  std::string path;
+  pid_t process = 0;
+  ~RemovedAtExit() {
+    if (process == getpid()) ::unlink(path.c_str());
+  }
+};
+
+bool is_open(const DeviceCounters& counters) { return counters.is_open.load(std::memory_order_relaxed) != 0; }
+
 }  // namespace
 
 SharedCounters::SharedCounters(int devices)
-    : path_(std::string(kFolder) + "/" + stem() + std::to_string(getpid())), own_(static_cast<std::size_t>(devices)) {
+    : path_(std::string(kFolder) + "/" + stem() + std::to_string(getpid())),
+      process_(getpid()),
+      own_(static_cast<std::size_t>(devices)) {
+  each_process([](int, const CountersPage&) {});  // what crashed before
   ::unlink(path_.c_str());  // of an earlier process of this number, or of an earlier backend of this one
   const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
@@ -80,13 +113,17 @@ SharedCounters::SharedCounters(int devices)
     ::unlink(path_.c_str());
     return;
   }
+  static RemovedAtExit removed;
+  removed.path = path_;
+  removed.process = process_;
   shared_ = new (address) CountersPage;
   shared_->process_start = start_of_process(getpid());
+  shared_->mark.store(CountersPage::kMark, std::memory_order_release);
 }
 
 SharedCounters::~SharedCounters() {
   if (shared_ == nullptr) return;
-  ::unlink(path_.c_str());
+  if (process_ == getpid()) ::unlink(path_.c_str());
   munmap(shared_, sizeof(CountersPage));
 }
 
@@ -94,31 +131,6 @@ DeviceCounters& SharedCounters::of(int device) {
   return shared_ != nullptr && device < CountersPage::kDevices ? shared_->devices[device]
                                                                : own_.at(static_cast<std::size_t>(device));
 }
-
-namespace {
-
-/// Calls `visit(pid, page)` for the file of every process that runs; those of others are removed.
-template <class Visit>
-void each_process(Visit visit) {
-  std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kFolder, problem)) {
-    const std::optional<int> pid = process_of(entry.path().filename().string());
-    if (!pid) continue;
-    const Mapped mapped(entry.path().string(), sizeof(CountersPage));
-    const auto* const page = static_cast<const CountersPage*>(mapped.get());
-    if (page == nullptr || page->mark != CountersPage::kMark) continue;
-    const unsigned long long start = start_of_process(*pid);
-    if (start != 0 && start == page->process_start) {
-      visit(*pid, *page);
-    } else {  // it has ended without removing its file
-      ::unlink(entry.path().c_str());
-    }
-  }
-}
-
-bool is_open(const DeviceCounters& counters) { return counters.is_open.load(std::memory_order_relaxed) != 0; }
-
-}  // namespace
 
 int CountersOfAll::device_count() {
   int count = 0;

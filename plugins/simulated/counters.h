@@ -36,6 +36,7 @@ class SharedCounters {
 
  private:
   std::string path_;
+  int process_;  ///< that made the file: a child that was forked has this object, too
   CountersPage* shared_ = nullptr;
   std::vector<DeviceCounters> own_;
 };

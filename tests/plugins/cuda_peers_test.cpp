@@ -33,11 +33,15 @@ TEST(CudaPeers, ACopyIsOrderedByEventsAndTheHostGoesOn) {
   const Tensor x = arange(1000, TensorOptions(kHere).dtype(kFloat32));
   Tensor y = zeros({1000}, TensorOptions(kThere));
   synchronize(kThere);
+  x.to(kThere, kFloat32);  // the first copy asks what kind of devices these are
+  synchronize(kThere);
+  const std::int64_t properties = emulated_cuda::calls("cudaGetDeviceProperties");
   const std::int64_t waits = emulated_cuda::calls("cudaStreamSynchronize"),
                      whole = emulated_cuda::calls("cudaDeviceSynchronize"),
                      events = emulated_cuda::calls("cudaStreamWaitEvent");
   y.copy_(x);
   const Tensor z = x.to(kThere, kFloat32) + y;
+  EXPECT_EQ(emulated_cuda::calls("cudaGetDeviceProperties"), properties);
   EXPECT_EQ(emulated_cuda::calls("cudaStreamSynchronize"), waits);
   EXPECT_EQ(emulated_cuda::calls("cudaDeviceSynchronize"), whole);
   EXPECT_EQ(emulated_cuda::calls("cudaStreamWaitEvent"), events + 4) << "two of each copy";

@@ -48,6 +48,19 @@ TEST_F(DataParallelRun, IsTheSameToTheLastBitWhenRepeated) {
   EXPECT_TRUE(same_bits(run_on({kThree, "model.dropout=0.1"}).losses, run_on({kThree, "model.dropout=0.1"}).losses));
 }
 
+TEST_F(DataParallelRun, GoesOnFromWhereItWasInterrupted) {
+  const ExperimentResult whole = run_on({kThree, "model.dropout=0.1"});
+  int asked = 0;
+  sink.stops = [&asked] { return ++asked == 3; };
+  state.file = folder / "state";
+  EXPECT_TRUE(run_on({kThree, "model.dropout=0.1"}).interrupted);
+  sink.stops = {};
+  state.go_on = true;
+  const ExperimentResult resumed = run_on({kThree, "model.dropout=0.1"});
+  EXPECT_TRUE(same_bits(resumed.losses, whole.losses));
+  EXPECT_EQ(resumed.devices.size(), 3U);
+}
+
 TEST_F(DataParallelRun, SaysWhatEachDeviceHoldsTheFirstTheMost) {
   const ExperimentResult result = run_on({kThree});
   ASSERT_EQ(result.devices.size(), 3U);

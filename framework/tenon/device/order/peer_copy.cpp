@@ -1,6 +1,10 @@
 // A copy between devices, ordered by two events.
 #include <tenon/device/order/peer_copy.h>
 
+#include <array>
+#include <atomic>
+#include <cstdint>
+
 namespace tenon {
 
 namespace {
@@ -21,10 +25,21 @@ class Milestone {
   EventRef event_;
 };
 
+enum Known : std::uint8_t { kUnknown, kSynchronous, kAsynchronous };
+
+/// Asked once of each kind: a GPU's properties take milliseconds to read.
+bool is_asynchronous(const DeviceState& state) {
+  static constinit std::array<std::atomic<Known>, kMaxDeviceTypes> known{};
+  std::atomic<Known>& kind = known[state.device().type().id()];
+  if (kind.load(std::memory_order_relaxed) == kUnknown)
+    kind.store(state.driver().properties().asynchronous ? kAsynchronous : kSynchronous, std::memory_order_relaxed);
+  return kind.load(std::memory_order_relaxed) == kAsynchronous;
+}
+
 }  // namespace
 
 bool have_common_order(const DeviceState& a, const DeviceState& b) {
-  return a.device().type() == b.device().type() && a.driver().properties().asynchronous;
+  return a.device().type() == b.device().type() && is_asynchronous(a);
 }
 
 void copy_between(DeviceState& to, void* destination, DeviceState& from, const void* source, std::size_t bytes) {

@@ -57,6 +57,8 @@ class TENON_API Event {
   Event& operator=(const Event&) = delete;
 
   Device device() const { return state_.device(); }
+  /// What its driver knows it by.
+  EventRef ref() const { return event_; }
   /// The point behind what is queued on a stream of its device; the current stream, unless one is named.
   void record();
   void record(StreamRef stream);

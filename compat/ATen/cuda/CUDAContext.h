@@ -1,0 +1,4 @@
+// ATen/cuda/CUDAContext.h of libtorch: current streams.
+#pragma once
+
+#include <c10/cuda/CUDAStream.h>
