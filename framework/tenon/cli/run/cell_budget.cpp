@@ -1,7 +1,7 @@
 // Cores, memory, and what a cell will take of them.
 #include <tenon/cli/run/cell_budget.h>
 
-#include <tenon/cli/run/estimate_apart.h>
+#include <tenon/cli/estimate/estimate_apart.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/device/device_driver.h>

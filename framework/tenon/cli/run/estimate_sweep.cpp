@@ -1,6 +1,6 @@
 // What each cell of a sweep would need. Declared in sweep.h.
+#include <tenon/cli/estimate/estimate_apart.h>
 #include <tenon/cli/process/interrupt.h>
-#include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/sweep.h>
 #include <tenon/cli/run/sweep_cells.h>
 #include <tenon/cli/terminal/print.h>

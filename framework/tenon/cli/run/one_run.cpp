@@ -1,12 +1,12 @@
 // From a configuration to result.json, whatever happens in between.
 #include <tenon/cli/run/one_run.h>
 
+#include <tenon/cli/estimate/estimate.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/former_results.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_folder.h>
-#include <tenon/cli/run/estimate.h>
 #include <tenon/cli/run/finished_run.h>
 #include <tenon/cli/run/oom_advice.h>
 #include <tenon/cli/run/run_progress.h>

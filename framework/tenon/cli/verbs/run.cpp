@@ -1,11 +1,11 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
+#include <tenon/cli/estimate/estimate_apart.h>
 #include <tenon/cli/launch/cell_worker.h>
 #include <tenon/cli/launch/launcher.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_folder.h>
-#include <tenon/cli/run/estimate_apart.h>
 #include <tenon/cli/run/one_run.h>
 #include <tenon/cli/run/rank_run.h>
 #include <tenon/cli/run/sweep.h>

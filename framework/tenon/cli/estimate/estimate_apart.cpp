@@ -1,5 +1,5 @@
 // A fork that shares a page with this process: the figures, the call under way and the note of a crash stand there.
-#include <tenon/cli/run/estimate_apart.h>
+#include <tenon/cli/estimate/estimate_apart.h>
 
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>

@@ -1,5 +1,5 @@
 // The estimate, or why there is none.
-#include <tenon/cli/run/estimate.h>
+#include <tenon/cli/estimate/estimate.h>
 #include <tenon/train/estimate/memory_estimate.h>
 
 namespace tenon::cli {
