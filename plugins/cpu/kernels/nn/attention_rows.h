@@ -45,6 +45,14 @@ void over_units(char* scratch, i64 units, i64 scratch_bytes, const F& body) {
       &state);
 }
 
+// With scratch of its own.
+template <class F>
+void over_units(KernelContext& context, i64 units, i64 scratch_bytes, const F& body) {
+  const i64 parts = smaller(static_cast<i64>(thread_count()), units);
+  over_units(static_cast<char*>(context.scratch(static_cast<std::size_t>(parts * scratch_bytes))), units, scratch_bytes,
+             body);
+}
+
 inline Matrix dense_rows(void* data, i64 rows, i64 columns) {
   return {static_cast<char*>(data), rows, columns, columns, 1};
 }

@@ -173,8 +173,7 @@ void attend(KernelContext& context, const Problem& p, Dtype computed) {
   const i64 scores_size = rows * p.a.length, row_size = rows * p.depth, page_size = p.room * p.depth;
   // Scores, results, and what is widened: queries and a page.
   const i64 bytes = (scores_size + 2 * row_size + page_size) * static_cast<i64>(sizeof(T));
-  char* const room = static_cast<char*>(context.scratch(static_cast<std::size_t>(thread_count() * bytes)));
-  over_units(room, p.units(), bytes, [&](char* scratch, i64 begin, i64 end) {
+  over_units(context, p.units(), bytes, [&](char* scratch, i64 begin, i64 end) {
     T* const scores = reinterpret_cast<T*>(scratch);
     T* const sums = scores + scores_size;
     T* const wide_rows = sums + row_size;
