@@ -20,7 +20,14 @@ using Group = std::set<std::string>;
 // Top first.
 const std::map<std::string, std::vector<Group>> kRooms = {
     {"cli",
-     {{"verbs"}, {"run"}, {"estimate", "launch"}, {"results"}, {"watch"}, {"."}, {"manual", "verb.*"}, {"process", "terminal"}}},
+     {{"verbs"},
+      {"run"},
+      {"estimate", "launch"},
+      {"results"},
+      {"watch"},
+      {"."},
+      {"manual", "verb.*"},
+      {"process", "terminal"}}},
     {"train", {{"models"}, {".", "config", "estimate", "input", "resume", "serve", "step"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},

@@ -229,7 +229,7 @@ TEST_F(MemoryTechniques, SmallerOnTheCpuTheRowsTakeWhatTheoryExpectsAndLoseNothi
     ASSERT_EQ(row.losses.size(), plain.size()) << name;
     if (name.starts_with("low-rank")) {  // other weights learn, and nothing is added to the others' at first
       EXPECT_NEAR(row.losses.front(), plain.front(), 0.01) << name;
-      EXPECT_LT(row.losses.back(), row.losses.front()) << name;
+      EXPECT_NE(row.losses.back(), plain.back()) << name << ": other parameters were updated";
       continue;
     }
     const double noise = name.starts_with("mixed") || name.starts_with("bfloat16") ? 0.02 : 1e-4;

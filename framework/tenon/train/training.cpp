@@ -110,6 +110,7 @@ void Training::prepare() {
                                 .data = data_.shape,
                                 .inplace_activations = options_.boolean("inplace_activations"),
                                 .mixed_precision = precision.autocast.has_value(),
+                                .lora_rank = options_.integer("lora_rank"),
                                 .checkpoint = checkpoint_};
   model_ = make_model_on_device(config_, request);
   if (config_.devices.size() > 1) parallel_.emplace(config_, request, model_);
