@@ -5,12 +5,9 @@
 
 #include <mpi.h>
 
-#include <source_location>
-#include <string>
-
 namespace tenon::mpi {
 
-/// Throws DistributedError with MPI's own words.
-void check(int code, const char* what, std::source_location place = std::source_location::current());
+/// Throws DistributedError with MPI's own words and the place of the call (clang 14 has no std::source_location).
+void check(int code, const char* what, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace tenon::mpi

@@ -27,7 +27,7 @@ std::size_t Execution::first_of(int part) const {
 void Execution::begin() {
   const CommRequest& r = operation_->request();
   const int count = static_cast<int>(r.count);  // start() refuses what is more
-  const MPI_Datatype type = type_of(r.dtype);
+  MPI_Datatype type = type_of(r.dtype);
   const void* const input = r.input == r.output ? MPI_IN_PLACE : r.input;
   switch (r.kind) {
     case CommKind::kAllReduce:
@@ -67,7 +67,7 @@ void Execution::begin_exchange() {
   }
   parts_.resize(own * static_cast<std::size_t>(size_) * size_of(r.dtype));
   has_parts_to_reduce_ = true;
-  const MPI_Datatype type = type_of(r.dtype);
+  MPI_Datatype type = type_of(r.dtype);
   check(MPI_Ialltoallv(r.input, counts_.data(), starts_.data(), type, parts_.data(), own_counts_.data(),
                        own_starts_.data(), type, comm_, &request_),
         "MPI_Ialltoallv");
@@ -83,7 +83,7 @@ void Execution::reduce_parts() {
       static_cast<std::byte*>(r.output) + (r.kind == CommKind::kAllReduce ? first_of(rank_) * size_of(r.dtype) : 0);
   if (bytes > 0) std::memcpy(place, parts_.data(), bytes);
   if (r.kind == CommKind::kReduceScatter) return;
-  const MPI_Datatype type = type_of(r.dtype);
+  MPI_Datatype type = type_of(r.dtype);
   check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r.output, counts_.data(), starts_.data(), type, comm_,
                         &request_),
         "MPI_Iallgatherv");

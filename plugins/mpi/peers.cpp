@@ -50,15 +50,14 @@ bool is_readable(int descriptor, int milliseconds) {
 
 }  // namespace
 
-void check(int code, const char* what, std::source_location place) {
+void check(int code, const char* what, const char* file, int line) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> words{};
   int length = 0;
   MPI_Error_string(code, words.data(), &length);
-  throw DistributedError(
-      fmt::format("{} failed: {} ({}:{})", what, std::string_view(words.data(), static_cast<std::size_t>(length)),
-                  place.file_name(), place.line()),
-      {});
+  throw DistributedError(fmt::format("{} failed: {} ({}:{})", what,
+                                     std::string_view(words.data(), static_cast<std::size_t>(length)), file, line),
+                         {});
 }
 
 void complete(MPI_Request& request, std::chrono::milliseconds timeout, const std::string& what) {

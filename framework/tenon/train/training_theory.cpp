@@ -4,6 +4,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/lora.h>
 #include <tenon/nn/quantization/quantize.h>
+#include <tenon/train/model_on_device.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/theory.h>
 

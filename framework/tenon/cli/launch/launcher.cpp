@@ -1,6 +1,7 @@
 // Launchers by name.
 #include <tenon/cli/launch/launcher.h>
 
+#include <tenon/core/error.h>
 #include <tenon/core/options.h>
 
 #include <fmt/format.h>

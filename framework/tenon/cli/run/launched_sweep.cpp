@@ -4,7 +4,7 @@
 #include <tenon/cli/launch/command.h>
 #include <tenon/cli/launch/follow_cells.h>
 #include <tenon/cli/run/sweep_cells.h>
-#include <tenon/cli/terminal/status_line.h>
+#include <tenon/cli/terminal/print.h>
 
 #include <fmt/format.h>
 

@@ -21,7 +21,7 @@ bool is_taken_as_it_is(const Communicator& ranks, const Tensor& tensor) {
 Tensor reached(const Communicator& ranks, const Tensor& tensor) {
   const NoGradGuard no_grad;
   PurposeGuard purpose(Purpose::kWorkspace);
-  const Tensor values = tensor.detach();
+  Tensor values = tensor.detach();
   if (is_taken_as_it_is(ranks, values)) return values;
   const Tensor near = ranks.device_kind().empty() ? values.to(kCPU) : values;
   return near.is_same(values) || !near.is_contiguous() ? near.clone(MemoryFormat::Contiguous) : near;

@@ -194,7 +194,7 @@ void Reducer::send_ready() {
 
 /// By rank, which parameters had a gradient since the last reduction: what no rank used keeps the gradient that it has.
 Tensor Reducer::send_used() {
-  const Tensor used = tenon::zeros({static_cast<std::int64_t>(parameters_.size())}, TensorOptions(kInt32));
+  Tensor used = tenon::zeros({static_cast<std::int64_t>(parameters_.size())}, TensorOptions(kInt32));
   for (std::size_t i = 0; i < parameters_.size(); ++i) used.data_ptr<std::int32_t>()[i] = is_used_[i] ? 1 : 0;
   all_reduce(*ranks_, used, ReduceOp::kMax)->wait();
   return used;

@@ -85,7 +85,7 @@ Tensor paged_attention(const Tensor& query, const std::vector<Tensor>& pages, st
   std::vector<TensorView> inputs{ops::view_of(asked)};
   kept.reserve(pages.size());
   for (const Tensor& page : pages) inputs.push_back(ops::view_of(kept.emplace_back(page.contiguous())));
-  const Tensor y = allocate_like(asked, asked.impl().sizes(), asked.scalar_type());
+  Tensor y = allocate_like(asked, asked.impl().sizes(), asked.scalar_type());
   const TensorView output = ops::view_of(y);
   const PagedAttentionAttributes attributes{.scale = factor, .length = length};
   call_kernel(TENON_OP("paged_attention"), ops::state_of(y), {&output, 1}, inputs, &attributes);
