@@ -13,6 +13,7 @@
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/nn/distributed/distributed_data_parallel.h>
 #include <tenon/nn/distributed/reducer.h>
+#include <tenon/nn/distributed/tensor_parallel.h>
 #include <tenon/nn/forward_override.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/init.h>
