@@ -178,7 +178,17 @@ TEST_F(MixedPrecision, AScaleComesBackOnlyFromARunThatHadOne) {
   words.back() = "train.resume=\"" + (folder / "kept").string() + "\"";
   words[2] = "train.stop_at=4";
   EXPECT_THAT([&] { run_in(words, "float16-mixed"); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("is of a run whose loss was not scaled")));
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("this one has float32 with a scaled loss")));
+}
+
+// Behind addresses there are zeros to read, which are no infinities that a step would be left out for.
+TEST_F(MixedPrecision, AScaledLossIsEstimatedWithTheOptimisersState) {
+  std::vector<std::string> words = lenet();
+  words.insert(words.end(),
+               {"train.max_steps=2", "device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\""});
+  const ExperimentResult scaled = run_in(words, "float16-mixed"), plain = run_in(words, "bfloat16-mixed");
+  EXPECT_GT(peak(plain, Purpose::kOptimizerState), 0);
+  EXPECT_EQ(peak(scaled, Purpose::kOptimizerState), peak(plain, Purpose::kOptimizerState));
 }
 
 TEST_F(MixedPrecision, IsEstimatedByTheListsOfTheRealDevice) {

@@ -247,6 +247,19 @@ TEST_F(Serving, OnAddressesAloneAsksForWhatItAsksForInEarnest) {
   }
 }
 
+TEST_F(Serving, MayHaveWeightsOfIntegers) {
+  const auto parameters = [&](const char* scheme) {
+    const ExperimentResult result = serve({std::string("train.quantize=\"") + scheme + "\""});
+    return result.memory.requested_by_purpose[static_cast<std::size_t>(Purpose::kParameter)].current;
+  };
+  const std::int64_t floats = parameters("none"), bytes = parameters("weight_only_int8");
+  EXPECT_LT(bytes, floats * 2 / 3);
+  EXPECT_LT(parameters("weight_only_int4"), bytes);
+  EXPECT_THAT(mistake({"train.quantize=\"static\""}),
+              HasSubstr("requests are served with weights of integers or none"));
+  EXPECT_THAT(mistake({"train.resume=\"state\""}), HasSubstr("serving draws its parameters"));
+}
+
 TEST_F(Serving, OfWhatDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_THAT(mistake({"model.name=\"mlp\""}), HasSubstr("'mlp' serves no requests; gpt, gpt2, llama do"));
   EXPECT_THAT(mistake({"model.context=40"}),

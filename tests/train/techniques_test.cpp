@@ -223,6 +223,37 @@ TEST_F(Techniques, ARunGoesOnUnderEachOfThem) {
   expect_resumes({"train.precision=\"bfloat16\"", "train.master_weights=true", "train.optimizer_states=\"8bit\""});
 }
 
+// What was saved would not be what the settings say, and nobody would notice.
+TEST_F(Techniques, ARunDoesNotGoOnAsAnotherOne) {
+  const std::string file = "\"" + (folder / "state.safetensors").string() + "\"";
+  const auto refused = [&](const Words& before, const Words& after) {
+    Words first = before, second = after;
+    first.insert(first.end(), {"train.stop_at=2", "train.save=" + file});
+    gpt(first);
+    second.push_back("train.resume=" + file);
+    return mistake(second);
+  };
+  const std::string half = "train.precision=\"bfloat16\"", masters = "train.master_weights=true";
+  EXPECT_THAT(refused({}, {half}), AllOf(HasSubstr("train.precision = float32"), HasSubstr("this one has bfloat16")));
+  EXPECT_THAT(refused({half, masters}, {half}), HasSubstr("train.master_weights = true"));
+  EXPECT_THAT(refused({"train.precision=\"float16-mixed\""}, {}), HasSubstr("with a scaled loss"));
+  EXPECT_THAT(refused({}, {"model.heads=2"}), HasSubstr("model.heads = 4"));
+  const Words low = {"train.lora_rank=4", "train.lora_weights=\"int4\""};
+  EXPECT_THAT(refused(low, {"train.lora_rank=8", low[1]}), HasSubstr("train.lora_rank = 4"));
+  EXPECT_THAT(refused(low, {low[0], "train.lora_weights=\"int8\""}), HasSubstr("train.lora_weights = int4"));
+  EXPECT_EQ(refused({}, {"train.precision=\"bfloat16-mixed\"", "model.dropout=0.1", "train.lr=1e-4"}), "accepted");
+}
+
+TEST_F(Techniques, LowRankMatricesLearnBesideIntegersInEveryPrecision) {
+  for (const char* weights : {"int8", "int4"}) {
+    for (const char* precision : {"bfloat16", "float64"}) {
+      const ExperimentResult result = gpt({"train.lora_rank=4", std::string("train.lora_weights=\"") + weights + "\"",
+                                           std::string("train.precision=\"") + precision + "\"", "train.lr=1e-2"});
+      EXPECT_LT(result.losses.back(), result.losses.front()) << weights << " beside " << precision;
+    }
+  }
+}
+
 TEST_F(Techniques, OffloadedActivationsChangeNoLossAndLeaveTheDevice) {
   const Words device = {"device.name=\"simulated:0\"", "device.simulated.mode=\"backed\"", "model.layers=6"};
   const auto with = [&](Words more) {

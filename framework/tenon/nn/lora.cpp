@@ -93,7 +93,10 @@ std::int64_t add_lora(Module& model, const LoraOptions& options) {
     auto lora = std::make_shared<LoraImpl>(layer->options.in_features(), layer->options.out_features(), options.rank(),
                                            options.alpha() / static_cast<double>(options.rank()));
     const Tensor& weight = layer->weight;
-    const Dtype dtype = weight.is_floating_point() ? weight.scalar_type() : kFloat32;
+    // Of integers the bias says what the layer computes with.
+    const Dtype dtype = weight.is_floating_point() ? weight.scalar_type()
+                        : layer->bias.defined()    ? layer->bias.scalar_type()
+                                                   : lora->a.scalar_type();
     if (lora->a.device() != weight.device() || lora->a.scalar_type() != dtype) lora->to(weight.device(), dtype);
     lora->train(layer->is_training());
     layer->register_module(kName, lora);

@@ -2,6 +2,7 @@
 #include <tenon/optim/grad_scaler.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/device/device_state.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/ops/support/values.h>
@@ -38,7 +39,9 @@ bool is_any_infinite(const std::vector<Tensor>& gradients) {
   }
   return std::ranges::any_of(by_device, [](const auto& entry) {
     const Tensor all_finite = isfinite(tenon::cat(entry.second, 0)).all();
-    return ops::has_values(all_finite) && !all_finite.template item<bool>();
+    if (!ops::has_values(all_finite) || all_finite.template item<bool>()) return false;
+    // Behind addresses alone there are zeros to read.
+    return device_state(entry.first).driver().properties().computes;
   });
 }
 

@@ -1,6 +1,8 @@
 // Where parameters are made, and how they come to their device.
 #include <tenon/train/model_on_device.h>
 
+#include <tenon/train/serve/serving.h>
+
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/lora.h>
@@ -19,6 +21,10 @@ namespace {
 Model make_whole_model(const ExperimentConfig& config, const ModelRequest& request) {
   Model model = make_model(request);
   const Options& train = config.section("train");
+  if (const std::string& scheme = train.text("quantize"); serves(config) && scheme.starts_with("weight_only")) {
+    model.module->eval();
+    nn::quantization::quantize_weights(*model.module, scheme.ends_with("8") ? 8 : 4);
+  }
   if (train.integer("lora_rank") == 0) return model;
   const std::string& part = train.text("lora_layers");
   try {

@@ -9,6 +9,7 @@
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/presets.h>
 #include <tenon/train/quantized_inference.h>
 #include <tenon/train/resume/saved_figures.h>
 #include <tenon/train/resume/saved_run.h>
@@ -23,6 +24,22 @@ namespace tenon::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// What a run that goes on has to have in common with the one before it, besides its data.
+std::vector<std::pair<std::string, std::string>> lasting_settings(const ExperimentConfig& config) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const auto& [name, value] : with_preset(config.section("model")).entries(/*only_changed=*/false))
+    if (name != "dropout" && name != "preset") settings.emplace_back("model." + name, value);
+  const Options& train = config.section("train");
+  const Precision precision = precision_named(train.text("precision"));
+  const bool is_scaled = precision.autocast == Dtype::kFloat16;
+  settings.emplace_back("train.precision",
+                        std::string(name_of(precision.parameters)) + (is_scaled ? " with a scaled loss" : ""));
+  for (const char* name : {"master_weights", "lora_rank", "lora_alpha", "lora_layers", "lora_weights"})
+    for (const auto& [known, value] : train.entries(/*only_changed=*/false))
+      if (known == name) settings.emplace_back("train." + known, value);
+  return settings;
+}
 
 }  // namespace
 
@@ -190,10 +207,11 @@ void Training::check_sizes() const {
 void Training::resume() {
   const std::string& file = options_.text("resume");
   if (file.empty() && !state_.go_on) return;
-  const RunPosition now{.seed = options_.integer("seed"), .batch_size = batch_size_, .examples = data_.train->size()};
+  const RunPosition now = position();
   const RunPosition position = state_.go_on ? load_run(state_.file, saved_parts(), now, &earlier_)
                                             : load_run(config_.resolve(file), saved_parts(), now);
   first_step_ = position.steps;
+  if (limits_.steps > 0) last_step_ = std::min(planned_steps_, first_step_ + limits_.steps);
   if (state_.go_on) progress_.earlier_figures(earlier_);
   epoch_ = position.epoch;
   epoch_loss_sum_ = position.epoch_loss_sum;
@@ -216,7 +234,8 @@ RunPosition Training::position() const {
           .epoch_seconds = epoch_seconds_,
           .seed = options_.integer("seed"),
           .batch_size = batch_size_,
-          .examples = data_.train->size()};
+          .examples = data_.train->size(),
+          .settings = lasting_settings(config_)};
 }
 
 RunParts Training::saved_parts() {

@@ -203,8 +203,8 @@ std::int64_t check_weight_only(const Tensor& x, const PackedWeight& weight, cons
   if (weight.scales.dim() != 2 || weight.scales.size(0) != out || in % weight.scales.size(1) != 0)
     throw Error(fmt::format("{}: scales of size {} for a weight of size ({}, {})", op, to_string(weight.scales.sizes()),
                             out, in));
-  if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || bias.scalar_type() != kFloat32))
-    throw Error(fmt::format("{}: the bias is float32 ({}), not {} {}", op, out, name_of(bias.scalar_type()),
+  if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || !bias.is_floating_point()))
+    throw Error(fmt::format("{}: the bias is floating point ({}), not {} {}", op, out, name_of(bias.scalar_type()),
                             to_string(bias.sizes())));
   return in;
 }
@@ -247,19 +247,20 @@ Tensor weight_only_linear(const Tensor& input, const PackedWeight& weight, const
                        : input;
   const std::int64_t in = check_weight_only(x, weight, bias);
   const Dtype dtype = x.scalar_type();
-  const bool is_half = dtype == kFloat16 || dtype == kBFloat16;
-  const auto backward = [bits = weight.bits, in, dtype](Backward& b) {
+  const Dtype bias_dtype = bias.defined() ? bias.scalar_type() : kFloat32;
+  const auto backward = [bits = weight.bits, in, dtype, bias_dtype](Backward& b) {
     const Tensor dy = b.grad().to(kFloat32);
     if (b.needs(0)) b.set(0, tenon::matmul(dy, unpacked_for_now({b.saved(0), b.saved(1), bits, in})).to(dtype));
-    if (b.needs(1)) b.set(1, dy.reshape({-1, dy.size(-1)}).sum(0));
+    if (b.needs(1)) b.set(1, dy.reshape({-1, dy.size(-1)}).sum(0).to(bias_dtype));
   };
   Recording recording = record<2>("WeightOnlyLinearBackward0", {&x, &bias}, backward);
   if (recording) {
     recording.save(0, weight.values);
     recording.save(1, weight.scales);
   }
-  Tensor y = weight_only_product(x.detach().to(kFloat32), weight, bias, in);
-  if (is_half) y = y.to(dtype);
+  Tensor y =
+      weight_only_product(x.detach().to(kFloat32), weight, bias.defined() ? bias.detach().to(kFloat32) : bias, in);
+  if (dtype != kFloat32) y = y.to(dtype);
   recording.output(y);
   return y;
 }

@@ -3,10 +3,14 @@
 
 #include <tenon/train/estimate/address_run.h>
 #include <tenon/train/estimate/searched_settings.h>
+#include <tenon/train/serve/serving.h>
+#include <tenon/train/step/techniques.h>
 
 namespace tenon {
 
 MemoryEstimate estimate_memory(const ExperimentConfig& config) {
+  if (!train::serves(config))
+    train::techniques_of(config);  // of the device itself, before another one stands in for it
   ExperimentConfig stand_in = train::on_addresses(train::with_searched(config), 0);
   stand_in.allocator.layers.clear();  // ceilings are what the estimate is compared with; traces are of runs
   const ExperimentResult result = train::run_on_addresses(stand_in, config.device);

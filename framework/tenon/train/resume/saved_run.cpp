@@ -10,6 +10,9 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <map>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,29 @@ void check_same(const std::filesystem::path& path, const char* what, std::int64_
   if (then == now) return;
   throw Error(fmt::format("'{}' is of a run with {} {}, this one has {}: its examples would come in another order",
                           path.string(), what, then, now));
+}
+
+/// "key=value" in lines.
+std::string text_of(const std::vector<std::pair<std::string, std::string>>& settings) {
+  std::string text;
+  for (const auto& [key, value] : settings) text += fmt::format("{}={}\n", key, value);
+  return text;
+}
+
+/// A file of before they were written has none.
+void check_settings(const std::filesystem::path& path, const InputArchive& archive, const RunPosition& now) {
+  const std::optional<std::string> text = archive.try_read_raw("settings");
+  if (!text) return;
+  std::map<std::string, std::string> then;
+  std::istringstream lines(archive.read_text("settings"));
+  for (std::string line; std::getline(lines, line);)
+    then[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  for (const auto& [key, value] : now.settings) {
+    const auto found = then.find(key);
+    if (found == then.end() || found->second == value) continue;
+    throw Error(fmt::format("'{}' is of a run with {} = {}, this one has {}: its parameters would not be the same",
+                            path.string(), key, found->second, value));
+  }
 }
 
 InputArchive header_of(const std::filesystem::path& path) {
@@ -64,6 +90,7 @@ void save_run(const std::filesystem::path& path, const RunParts& parts, const Ru
   archive.write("seed", position.seed);
   archive.write("batch_size", position.batch_size);
   archive.write("examples", position.examples);
+  archive.write_text("settings", text_of(position.settings));
   archive.save_to(path.string());
 }
 
@@ -80,6 +107,7 @@ RunPosition load_run(const std::filesystem::path& path, const RunParts& parts, c
   check_same(path, "seed", position.seed = archive.read_integer("seed"), now.seed);
   check_same(path, "batch size", position.batch_size = archive.read_integer("batch_size"), now.batch_size);
   check_same(path, "training examples", position.examples = archive.read_integer("examples"), now.examples);
+  check_settings(path, archive, now);
   archive.read("model", model);
   archive.read("optimizer", state);
   archive.read("random", random);

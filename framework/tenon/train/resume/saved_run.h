@@ -11,6 +11,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tenon::train {
 
@@ -24,6 +27,9 @@ struct RunPosition {
   std::int64_t seed = 0;
   std::int64_t batch_size = 0;
   std::int64_t examples = 0;  ///< of the training part
+  /// What decides which parameters there are and what they mean, by key: model.*, precision, masters, low-rank
+  /// matrices.
+  std::vector<std::pair<std::string, std::string>> settings;
 };
 
 /// What of a run is saved, borrowed from it.

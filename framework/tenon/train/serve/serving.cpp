@@ -323,6 +323,14 @@ void check_serving(const ExperimentConfig& config) {
     throw config.error(
         "train.precision",
         "mixed precision keeps weights in float32 for updates, and serving has none: bfloat16 takes half");
+  const Options& train = config.section("train");
+  if (train.text("quantize") != "none" && !train.text("quantize").starts_with("weight_only"))
+    throw config.error("train.quantize",
+                       "requests are served with weights of integers or none: weight_only_int8 or "
+                       "weight_only_int4");
+  for (const char* file : {"resume", "save"})
+    if (!train.text(file).empty())
+      throw config.error(std::string("train.") + file, "serving draws its parameters and keeps none: leave it out");
   const Options &serve = config.section("serve"), model = with_preset(config.section("model"));
   const std::vector<std::string> able = serving_models();
   if (std::ranges::find(able, model.text("name")) == able.end())

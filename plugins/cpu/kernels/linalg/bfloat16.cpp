@@ -37,7 +37,19 @@ bool has_tiles() {
   return (low & kTileState) == kTileState;
 }
 
-std::atomic<bool> in_16_bits{has_tiles()};
+/// Whether vdpbf16ps, AVX512-BF16's product of pairs, is worth taking: AMD's processors issue it as often as a product
+/// of floats, so that it does twice the work; Intel's a quarter as often (bench/results/mixed_precision.md).
+bool has_fast_pairs() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kAvx512Bfloat16 = 1U << 5;
+  if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx)
+    return false;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kAvx512Bfloat16) != 0;
+}
+
+bool has_fast_products() { return has_tiles() || has_fast_pairs(); }
+
+std::atomic<bool> in_16_bits{has_fast_products()};
 
 /// What a product's primitive depends on; strides in elements.
 struct Shape {
@@ -125,7 +137,7 @@ void run_part(void* state, int part) {
 }  // namespace
 
 void choose_bfloat16_products(std::string_view word) {
-  in_16_bits = word == "onednn" || (word == "auto" && has_tiles());
+  in_16_bits = word == "onednn" || (word == "auto" && has_fast_products());
 }
 bool has_bfloat16_products() noexcept { return in_16_bits.load(std::memory_order_relaxed); }
 
