@@ -1,5 +1,6 @@
 // The techniques of [train] that save memory: what each changes of a run's figures, what excludes what, and that a run
 // goes on under each of them as if it had never stopped.
+// Long: a case for each technique, and for what it excludes.
 #include "train/experiment_fixture.h"
 
 #include <gmock/gmock.h>

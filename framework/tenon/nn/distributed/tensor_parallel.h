@@ -29,6 +29,7 @@ TENON_API Tensor copy_to_ranks(const std::shared_ptr<Communicator>& ranks, const
 /// The sum of all ranks' tensors; backward hands each its gradient as it is. Every rank has one of the same sizes.
 TENON_API Tensor reduce_from_ranks(const std::shared_ptr<Communicator>& ranks, const Tensor& tensor);
 /// All ranks' tensors in their order along the last dim: (…, n) -> (…, n * size()); backward hands each its part.
+/// Throws DistributedError after a failure, as the other three do.
 TENON_API Tensor gather_from_ranks(const std::shared_ptr<Communicator>& ranks, const Tensor& tensor);
 /// This rank's part of the last dim: (…, n) -> (…, n / size()); backward gathers those of all. Throws Error where the
 /// ranks do not divide it evenly.
@@ -82,6 +83,7 @@ class TENON_EXPORT RowParallelLinearImpl : public Module {
   TENON_API RowParallelLinearImpl(const LinearOptions& whole, std::shared_ptr<Communicator> ranks,
                                   const RowParallelLinearOptions& options = {});
   TENON_API void pretty_print(std::ostream& stream) const override;
+  /// `input` is this rank's part of the last dim, or whole where the options say so.
   TENON_API Tensor forward(const Tensor& input);
 
   Tensor weight;  ///< (out, in / size())
@@ -96,10 +98,10 @@ TENON_MODULE(RowParallelLinear);
 struct ParallelSelfAttentionOptions {
   ParallelSelfAttentionOptions(std::int64_t embed_dim, std::int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads) {}
-  TENON_ARG(std::int64_t, embed_dim);
+  TENON_ARG(std::int64_t, embed_dim);  ///< the size of the input's last dim
   TENON_ARG(std::int64_t, num_heads);  ///< of all ranks together
   TENON_ARG(double, dropout) = 0.0;    ///< of the weights, each rank's own
-  TENON_ARG(bool, is_causal) = true;
+  TENON_ARG(bool, is_causal) = true;   ///< whether a position sees those before it alone
 };
 
 /// Self-attention whose heads are divided over the ranks: (batch, length, embed_dim), whole on every rank, to the same.
@@ -110,6 +112,7 @@ class TENON_EXPORT ParallelSelfAttentionImpl : public Module {
   /// ranks do not divide the heads evenly.
   TENON_API ParallelSelfAttentionImpl(const LinearImpl& qkv, const LinearImpl& out, std::shared_ptr<Communicator> ranks,
                                       const ParallelSelfAttentionOptions& options);
+  /// (batch, length, embed_dim), whole on every rank, to the same.
   TENON_API Tensor forward(const Tensor& input);
 
  private:
