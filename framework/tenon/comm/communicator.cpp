@@ -50,9 +50,10 @@ void Communicator::check_shares(CommKind kind, const CommBuffer& whole, const Co
     refuse(kind, fmt::format("{} elements in all are not {} from each of {} ranks", whole.count, share.count, size()));
 }
 
-void Communicator::check_peer(CommKind kind, int peer) const {
+void Communicator::check_peer(CommKind kind, int peer, int tag) const {
   if (peer < 0 || peer >= size()) refuse(kind, fmt::format("there is no rank {}", peer));
   if (peer == rank()) refuse(kind, "the other rank is this one");
+  if (tag < 0) refuse(kind, fmt::format("the tag {} is negative", tag));
 }
 
 std::shared_ptr<Work> Communicator::counted(const CommRequest& request, std::size_t elements) {
@@ -115,8 +116,7 @@ std::shared_ptr<Work> Communicator::reduce_scatter(const CommBuffer& output, con
 
 std::shared_ptr<Work> Communicator::send(const CommBuffer& buffer, int to, int tag, const CommOptions& options) {
   check_buffer(CommKind::kSend, buffer);
-  check_peer(CommKind::kSend, to);
-  if (tag < 0) refuse(CommKind::kSend, fmt::format("the tag {} is negative", tag));
+  check_peer(CommKind::kSend, to, tag);
   return counted({.kind = CommKind::kSend,
                   .input = buffer.data,
                   .count = buffer.count,
@@ -129,8 +129,7 @@ std::shared_ptr<Work> Communicator::send(const CommBuffer& buffer, int to, int t
 
 std::shared_ptr<Work> Communicator::receive(const CommBuffer& buffer, int from, int tag, const CommOptions& options) {
   check_buffer(CommKind::kReceive, buffer);
-  check_peer(CommKind::kReceive, from);
-  if (tag < 0) refuse(CommKind::kReceive, fmt::format("the tag {} is negative", tag));
+  check_peer(CommKind::kReceive, from, tag);
   return counted({.kind = CommKind::kReceive,
                   .output = buffer.data,
                   .count = buffer.count,

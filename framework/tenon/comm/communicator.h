@@ -160,7 +160,7 @@ class TENON_EXPORT Communicator {
   [[noreturn]] void refuse(CommKind kind, const std::string& why) const;
   void check_buffer(CommKind kind, const CommBuffer& buffer) const;
   void check_shares(CommKind kind, const CommBuffer& whole, const CommBuffer& share) const;
-  void check_peer(CommKind kind, int peer) const;
+  void check_peer(CommKind kind, int peer, int tag) const;
 
   CommStats stats_;
 };

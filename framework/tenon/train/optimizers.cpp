@@ -70,12 +70,15 @@ std::int64_t state_tensors(const Options& train) {
 }
 
 optim::StateStorageOptions storage_of(const Options& train) {
-  const std::string& offload = train.text("offload");
-  return {.in_8_bits = train.text("optimizer_states") == "8bit",
-          .on_host = offload == "optimizer" || offload == "both"};
+  return {.in_8_bits = train.text("optimizer_states") == "8bit", .on_host = offload_of(train).optimizer};
 }
 
 }  // namespace
+
+Offload offload_of(const Options& train) {
+  const std::string& word = train.text("offload");
+  return {.activations = word == "activations" || word == "both", .optimizer = word == "optimizer" || word == "both"};
+}
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;

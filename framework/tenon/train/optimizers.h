@@ -18,6 +18,13 @@ TENON_API std::vector<std::string> optimizer_names();
 /// As the section [train] says, with its states where and in which format it says.
 TENON_API std::unique_ptr<optim::Optimizer> make_optimizer(const Options& train, std::vector<Tensor> parameters);
 
+/// What of a step waits in host memory: `train.offload`.
+struct Offload {
+  bool activations = false;
+  bool optimizer = false;
+};
+TENON_API Offload offload_of(const Options& train);
+
 /// Whether it remembers anything of a parameter.
 bool remembers(const Options& train);
 

@@ -75,16 +75,15 @@ class Step {
     if (request_.offloaded) return 0;  // they are brought back one by one
     return runs_again(blocks) ? casts_.block : (blocks - static_cast<double>(request_.checkpointed)) * casts_.block;
   }
-  /// Of the optimiser's state, for an update of so many elements at most.
-  double brought_for(double elements) const {
+  /// Of bytes that an update of the largest parameter takes, in elements, for one of so many elements at most.
+  double share_for(double elements, std::int64_t bytes) const {
     const double share = std::min(1.0, elements / static_cast<double>(request_.state.largest));
-    return share * static_cast<double>(request_.state.update) / static_cast<double>(request_.element_bytes);
+    return share * static_cast<double>(bytes) / static_cast<double>(request_.element_bytes);
   }
-  /// Gradients in float32 for masters, in an update of so many elements at most.
-  double for_masters(double elements) const {
-    const double share = std::min(1.0, elements / static_cast<double>(request_.state.largest));
-    return share * static_cast<double>(request_.state.gradient) / static_cast<double>(request_.element_bytes);
-  }
+  /// Of the optimiser's state.
+  double brought_for(double elements) const { return share_for(elements, request_.state.update); }
+  /// Gradients in float32 for masters.
+  double for_masters(double elements) const { return share_for(elements, request_.state.gradient); }
   /// So, where backward updates.
   double for_masters_in_backward(double elements) const {
     return request_.optimizer_in_backward ? for_masters(elements) : 0;

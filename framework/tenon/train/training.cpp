@@ -4,12 +4,10 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/nn/lora.h>
-#include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
 #include <tenon/train/optimizers.h>
-#include <tenon/train/presets.h>
 #include <tenon/train/quantized_inference.h>
 #include <tenon/train/resume/saved_figures.h>
 #include <tenon/train/resume/saved_run.h>
@@ -35,9 +33,8 @@ std::vector<std::pair<std::string, std::string>> lasting_settings(const Experime
   const bool is_scaled = precision.autocast == Dtype::kFloat16;
   settings.emplace_back("train.precision",
                         std::string(name_of(precision.parameters)) + (is_scaled ? " with a scaled loss" : ""));
-  for (const char* name : {"master_weights", "lora_rank", "lora_alpha", "lora_layers", "lora_weights"})
-    for (const auto& [known, value] : train.entries(/*only_changed=*/false))
-      if (known == name) settings.emplace_back("train." + known, value);
+  for (const auto& [name, value] : train.entries(/*only_changed=*/false))
+    if (name == "master_weights" || name.starts_with("lora_")) settings.emplace_back("train." + name, value);
   return settings;
 }
 

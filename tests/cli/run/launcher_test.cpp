@@ -40,19 +40,17 @@ int free_port() {
 /// A cluster of one node as long as it lives.
 class LocalSlurm {
  public:
-  LocalSlurm() {
-    const std::string script = TENON_SOURCE_DIR "/tests/support/local_slurm.sh";
-    works_ = std::system((script + " start " + folder() + " " + std::to_string(free_port())).c_str()) == 0;
-  }
-  ~LocalSlurm() {
-    const std::string script = TENON_SOURCE_DIR "/tests/support/local_slurm.sh";
-    EXPECT_EQ(std::system((script + " stop " + folder()).c_str()), 0);
-  }
+  LocalSlurm() : works_(script("start " + folder() + " " + std::to_string(free_port())) == 0) {}
+  ~LocalSlurm() { EXPECT_EQ(script("stop " + folder()), 0); }
   LocalSlurm(const LocalSlurm&) = delete;
   bool works() const { return works_; }
   std::string folder() const { return (folder_.path() / "slurm").string(); }
 
  private:
+  static int script(const std::string& words) {
+    return std::system((TENON_SOURCE_DIR "/tests/support/local_slurm.sh " + words).c_str());
+  }
+
   Folder folder_;
   bool works_ = false;
 };

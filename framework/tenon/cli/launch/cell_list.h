@@ -7,7 +7,7 @@
 //   stop            the sweep was interrupted                   running cells end after their step, no other begins
 #pragma once
 
-#include <tenon/cli/process/own_process.h>
+#include <tenon/cli/process/spawn.h>
 
 #include <cstddef>
 #include <filesystem>

@@ -3,9 +3,9 @@
 
 #include <tenon/cli/launch/cell_list.h>
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/process/own_process.h>
 #include <tenon/core/process/child_process.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -57,9 +57,7 @@ Ending run_cell(const CellList& list, const ListedCell& cell) {
     }
     std::this_thread::sleep_for(kBetweenTicks);
   }
-  const int status = wait_for_end(process);
-  if (WIFSIGNALED(status)) return {static_cast<int>(ExitCode::kFailed), WTERMSIG(status)};
-  return {WEXITSTATUS(status), 0};
+  return ending_of(wait_for_end(process));
 }
 
 }  // namespace

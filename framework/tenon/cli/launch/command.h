@@ -1,7 +1,7 @@
 // Programs that are called for what they print: sbatch, squeue.
 #pragma once
 
-#include <tenon/cli/process/own_process.h>
+#include <tenon/cli/process/spawn.h>
 
 #include <sys/types.h>
 

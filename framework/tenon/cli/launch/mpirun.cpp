@@ -6,8 +6,6 @@
 #include <tenon/core/error.h>
 #include <tenon/core/process/child_process.h>
 
-#include <sys/wait.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,10 +41,10 @@ class MpiLauncher final : public Launcher {
 
   std::vector<LostCell> lost(const std::vector<std::size_t>& open) override {
     if (process_ != 0 && has_ended(process_)) {
-      const int status = wait_for_end(process_);
+      const Ending ending = ending_of(wait_for_end(process_));
       process_ = 0;
-      why_ = WIFSIGNALED(status) ? "mpirun was ended by " + signal_name(WTERMSIG(status))
-                                 : fmt::format("mpirun ended with code {} before it", WEXITSTATUS(status));
+      why_ = ending.signal != 0 ? "mpirun was ended by " + signal_name(ending.signal)
+                                : fmt::format("mpirun ended with code {} before it", ending.exit_code);
     }
     std::vector<LostCell> gone;
     if (process_ == 0)

@@ -1,19 +1,14 @@
 // This program run again in a process of its own, so that a crash there is a fact to report here.
 #pragma once
 
+#include <tenon/cli/process/spawn.h>
+
 #include <sys/types.h>
 
 #include <string>
 #include <vector>
 
 namespace tenon::cli {
-
-struct Ending {
-  int exit_code = 0;  ///< 1 where a signal ended it
-  int signal = 0;     ///< 0: none
-  /// "signal 11 (SIGSEGV)"; empty without a signal.
-  std::string signal_text() const;
-};
 
 /// Runs `tenon ARGUMENTS…` in our environment and waits. What it says is dropped: how it ends is what is asked for.
 Ending try_silently(const std::vector<std::string>& arguments);

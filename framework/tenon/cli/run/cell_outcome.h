@@ -17,7 +17,7 @@ struct CellOutcome {
   bool is_told = false;  ///< its process has said what went wrong
 };
 
-/// Of a process that ended so, with its folder.
+/// Of a process that ended so, with its folder; `messages`: the file of what it said, empty where that is above.
 CellOutcome outcome_of(const std::filesystem::path& folder, const Ending& ending, const std::string& messages = {});
 
 /// Of a cell that was finished when the sweep was resumed; see complete_finished().

@@ -118,9 +118,8 @@ void check_lora(const ExperimentConfig& config) {
 }  // namespace
 
 bool has_low_rank_form(const Options& train) {
-  const std::string& offload = train.text("offload");
   return train.text("lora_layers").empty() && !train.text("precision").ends_with("-mixed") &&
-         offload != "activations" && offload != "both";
+         !offload_of(train).activations;
 }
 
 CheckpointPolicy policy_of(const KeptKinds& kinds) {
@@ -162,7 +161,7 @@ void check_parallel(const ExperimentConfig& config, const Techniques& techniques
 
 Techniques techniques_of(const ExperimentConfig& config) {
   const Options& train = config.section("train");
-  const std::string& offload = train.text("offload");
+  const Offload offload = offload_of(train);
   Techniques techniques{.micro_batches = train.integer("micro_batches"),
                         .gradients_stay = train.text("zero_grad") == "zero",
                         .optimizer_in_backward = train.boolean("optimizer_in_backward"),
@@ -170,8 +169,8 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .checkpointed_blocks = checkpointed_blocks(train),
                         .checkpoint_keep = kept_kinds(config),
                         .checkpoint_budget = train.real("checkpoint_budget"),
-                        .offload_activations = offload == "activations" || offload == "both",
-                        .offload_optimizer = offload == "optimizer" || offload == "both",
+                        .offload_activations = offload.activations,
+                        .offload_optimizer = offload.optimizer,
                         .lora = train.integer("lora_rank") > 0,
                         .master_weights = train.boolean("master_weights")};
   check_checkpoint(config);

@@ -8,6 +8,7 @@
 #include "kernels/linalg/gemm.h"
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
+#include "kernels/view_range.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
@@ -181,18 +182,6 @@ void multiply(Room& room, const Operands& o, Dtype compute) {
   if (target != &y) level_functions().copy(y, *target);
 }
 
-// `count` of a view's slices along a dimension, from `first` on.
-struct Slices {
-  Slices(const TensorView& of, int dim, i64 first, i64 count) : view(of) {
-    for (int d = 0; d < of.rank; ++d) sizes[d] = d == dim ? count : of.sizes[d];
-    view.sizes = sizes;
-    view.data = static_cast<char*>(of.data) + first * of.strides[dim] * bytes_of(of.dtype);
-  }
-  Slices(const Slices&) = delete;
-  i64 sizes[kMaxRank];
-  TensorView view;
-};
-
 // What the panels of a product are cut along.
 enum class Along { kProducts, kRows, kColumns, kTerms };
 
@@ -219,15 +208,18 @@ template <class Use>
 void with_panel(const Operands& o, const Cut& cut, i64 first, const Use& use) {
   const i64 count = smaller(cut.step, cut.size - first);
   const int columns = o.y.rank - 1, rows = columns - 1;
-  const auto whole = [](const TensorView& v) { return Slices(v, 0, 0, v.sizes[0]); };
-  const auto cut_at = [&](const TensorView& v, int dim) { return Slices(v, dim, first, count); };
+  const auto whole = [](const TensorView& v) { return ViewRange(v, 0, 0, v.sizes[0]); };
+  const auto cut_at = [&](const TensorView& v, int dim) { return ViewRange(v, dim, first, count); };
   const bool by_products = cut.along == Along::kProducts, by_terms = cut.along == Along::kTerms;
   const auto of_result = [&](const TensorView& v) {
     return by_terms ? whole(v) : cut_at(v, by_products ? 0 : cut.along == Along::kRows ? rows : columns);
   };
-  const Slices y = of_result(o.y), addend = o.has_addend ? of_result(o.addend) : whole(o.y);
-  const Slices a = cut.along == Along::kColumns ? whole(o.a) : cut_at(o.a, by_products ? 0 : by_terms ? columns : rows);
-  const Slices b = cut.along == Along::kRows ? whole(o.b) : cut_at(o.b, by_products ? 0 : by_terms ? rows : columns);
+  const ViewRange y = of_result(o.y), addend = o.has_addend ? of_result(o.addend) : whole(o.y);
+  const ViewRange a = cut.along == Along::kColumns ? whole(o.a)
+                                                   : cut_at(o.a, by_products ? 0
+                                                                 : by_terms  ? columns
+                                                                             : rows);
+  const ViewRange b = cut.along == Along::kRows ? whole(o.b) : cut_at(o.b, by_products ? 0 : by_terms ? rows : columns);
   use(Operands{y.view, a.view, b.view, addend.view, o.scale, o.has_addend});
 }
 

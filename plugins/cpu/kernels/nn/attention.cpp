@@ -10,6 +10,7 @@
 #include "kernels/philox.h"
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
+#include "kernels/view_range.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
@@ -218,19 +219,6 @@ void attention_backward(char* room, Views outputs, Views inputs, const void* att
 
 bool has_16_bits(Dtype dtype) { return dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16; }
 
-// Examples [first, first + count) of (B, …).
-struct Examples {
-  Examples(const TensorView& of, i64 first, i64 count) : view(of) {
-    if (of.rank < 0) return;
-    for (int d = 0; d < of.rank; ++d) sizes[d] = d == 0 ? count : of.sizes[d];
-    view.sizes = sizes;
-    view.data = static_cast<char*>(of.data) + first * of.strides[0] * bytes_of(of.dtype);
-  }
-  Examples(const Examples&) = delete;
-  i64 sizes[kMaxRank];
-  TensorView view;
-};
-
 // Tensors (B, H, rows, columns) of 16 bits, of which a few examples at a time are dense float32 in scratch: as many as
 // give every thread several heads.
 class WidenedExamples {
@@ -263,11 +251,11 @@ class WidenedExamples {
   TensorView view(int i) const { return {slots_[i].data, slots_[i].sizes, slots_[i].strides, 4, Dtype::kFloat32}; }
   // The same with the tensor's values.
   TensorView read(int i) const {
-    copy_view(view(i), Examples(*slots_[i].of, first_, now_).view);
+    copy_view(view(i), ViewRange(*slots_[i].of, 0, first_, now_).view);
     return view(i);
   }
   // What view(i) holds goes back.
-  void write(int i) const { copy_view(Examples(*slots_[i].of, first_, now_).view, view(i)); }
+  void write(int i) const { copy_view(ViewRange(*slots_[i].of, 0, first_, now_).view, view(i)); }
 
  private:
   static constexpr i64 kHeadsPerThread = 8;
@@ -286,7 +274,7 @@ void forward_of_16_bits(KernelContext& context, Views outputs, Views inputs, con
   WidenedExamples widened(context, q.sizes[0], q.sizes[1], {&q, &at(inputs, 1), &at(inputs, 2), &at(outputs, 0)});
   char* const room = room_for_scores<float>(context, q, at(inputs, 1), 1);
   widened.each([&](i64 first, i64 count) {
-    const Examples lse(at(outputs, 1), first, count), mask(at(inputs, 3), first, count);
+    const ViewRange lse(at(outputs, 1), 0, first, count), mask(at(inputs, 3), 0, first, count);
     const TensorView from[] = {widened.read(0), widened.read(1), widened.read(2), mask.view};
     const TensorView to[] = {widened.view(3), lse.view};
     attention<float>(room, to, from, attributes, Dtype::kFloat32, first);
@@ -300,7 +288,7 @@ void backward_of_16_bits(KernelContext& context, Views outputs, Views inputs, co
                            &at(outputs, 1), &at(outputs, 2)});
   char* const room = room_for_scores<float>(context, q, at(inputs, 2), 2);
   widened.each([&](i64 first, i64 count) {
-    const Examples lse(at(inputs, 5), first, count), mask(at(inputs, 6), first, count);
+    const ViewRange lse(at(inputs, 5), 0, first, count), mask(at(inputs, 6), 0, first, count);
     const TensorView from[] = {widened.read(0), widened.read(1), widened.read(2), widened.read(3),
                                widened.read(4), lse.view,        mask.view};
     const TensorView to[] = {widened.view(5), widened.view(6), widened.view(7)};
