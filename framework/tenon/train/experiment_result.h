@@ -60,11 +60,20 @@ struct EstimatedUse {
   double idle = 0;            ///< the part of the step in which no kernel ran
 };
 
+/// What a device that is a stage of a pipeline has of the model.
+struct StageResult {
+  std::vector<std::string> layers;
+  std::int64_t parameters = 0;          ///< elements
+  std::int64_t peak_micro_batches = 0;  ///< whose activations were there at the same time
+};
+
 /// One of the devices that a run computed on.
 struct DeviceResult {
   std::string device;
   std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0;
+  std::array<std::int64_t, kPurposeCount> peak_requested_by_purpose{};
   std::optional<EstimatedUse> estimated;
+  std::optional<StageResult> stage;
 };
 
 struct ExperimentResult {

@@ -5,6 +5,7 @@
 #include <tenon/core/options.h>
 #include <tenon/nn/module.h>
 #include <tenon/train/checkpointed.h>
+#include <tenon/train/layers.h>
 #include <tenon/train/serve/kv_cache.h>
 #include <tenon/train/theory.h>
 
@@ -50,6 +51,8 @@ struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text. Of kDenoise the noise.
   std::function<Tensor(const Tensor&)> forward;
+  /// What forward() does, layer by layer; empty: the model is not made of such.
+  ModelLayers stages;
   /// Of language models: forward() without the output layer. Empty for others.
   std::function<HeadInput(const Tensor&)> before_head;
   /// Of what forward gave last, and the targets; empty: the cross entropy of logits.

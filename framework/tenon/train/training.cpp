@@ -99,6 +99,10 @@ ExperimentResult Training::so_far() const {
   if (options_.boolean("checkpoint"))
     result.figures.emplace_back(kCheckpointedBlocks, static_cast<double>(checkpoint_.count()));
   virtual_steps_.note(result);
+  if (pipeline_) {
+    pipeline_->note(result.devices);
+    result.figures.emplace_back("pipeline_bubble", pipeline_->bubble());
+  }
   if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
@@ -127,7 +131,10 @@ void Training::prepare() {
                                 .lora_rank = options_.integer("lora_rank"),
                                 .checkpoint = checkpoint_};
   model_ = make_model_on_device(config_, request);
-  if (config_.devices.size() > 1) parallel_.emplace(config_, request, model_);
+  if (is_pipeline(config_))
+    pipeline_.emplace(config_, model_);
+  else if (config_.devices.size() > 1)
+    parallel_.emplace(config_, request, model_);
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
@@ -177,6 +184,7 @@ void Training::make_step() {
       .masters = masters_ ? &*masters_ : nullptr,
       .batch_size = batch_size_,
       .parallel = parallel_ ? &*parallel_ : nullptr,
+      .pipeline = pipeline_ ? &*pipeline_ : nullptr,
       .computes = computes_,
       .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
 }
@@ -354,7 +362,9 @@ double Training::step_or_retry(std::int64_t first) {
     if (step_->is_updating()) throw;  // parameters may have changed already
     if (ranks_.are_many()) throw;     // and gradients of this step are with the other ranks already
     model_.module->zero_grad(/*set_to_none=*/true);
-    if (device_.allocator().trim(0) == 0) throw;  // nothing was cached: a second try would end the same
+    std::size_t given_back = 0;
+    for (const Device& device : config_.devices) given_back += device_state(device).allocator().trim(0);
+    if (given_back == 0) throw;  // nothing was cached: a second try would end the same
     progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
                                error.what()));
   }

@@ -59,6 +59,7 @@ void Training::choose_checkpoints() {
 
 /// What should come out: of activations and gradients for models that have a closed form.
 void Training::note_theory() {
+  if (pipeline_) return;  // of a stage none is known
   const TheoryRequest request = theory_request();
   if (techniques_.lora) result_.figures.emplace_back("trained_parameters", trained_elements(*model_.module));
   result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);

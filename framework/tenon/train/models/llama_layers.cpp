@@ -2,6 +2,7 @@
 #include <tenon/train/models/llama_layers.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/nn/functional/activation.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
@@ -104,6 +105,19 @@ Tensor RotaryImpl::forward(const Tensor& x) {
 Tensor RotaryImpl::forward_at(const Tensor& x, const Tensor& positions) {
   const auto at = [&](const char* name) { return buffers_[name].index_select(0, positions).unsqueeze(1); };
   return rotated(x, at("cosine"), at("sine"));
+}
+
+RotaryImpl& RotaryImpl::on(Device device) {
+  if (buffers_["cosine"].device() == device) return *this;
+  for (const auto& copy : copies_)
+    if (copy->buffers_["cosine"].device() == device) return *copy;
+  const NoGradGuard no_grad;
+  PurposeGuard purpose(Purpose::kParameter);
+  const std::shared_ptr<RotaryImpl> copy(new RotaryImpl);
+  for (const auto& buffer : buffers_)
+    copy->register_buffer(buffer.key(), buffer.value().to(device, buffer.value().scalar_type()));
+  copies_.push_back(copy);
+  return *copy;
 }
 
 Tensor RotaryImpl::rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine) {

@@ -6,6 +6,9 @@
 #include <tenon/nn/modules/normalization.h>
 #include <tenon/train/model.h>
 
+#include <memory>
+#include <vector>
+
 namespace tenon::train {
 
 struct LlamaSize {
@@ -35,9 +38,14 @@ class RotaryImpl : public nn::Module {
   Tensor forward(const Tensor& x);
   /// Rotates x (T, heads, depth), each row by the angles of its position.
   Tensor forward_at(const Tensor& x, const Tensor& positions);
+  /// The same there: its own, or a copy, which is made once for each further device of a pipeline.
+  RotaryImpl& on(Device device);
 
  private:
+  RotaryImpl() = default;
   static Tensor rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+
+  std::vector<std::shared_ptr<RotaryImpl>> copies_;
 };
 
 /// (N, length, width) -> the same; a position sees itself and what is before it.

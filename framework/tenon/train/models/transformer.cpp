@@ -294,12 +294,23 @@ TransformerImpl::TransformerImpl(const TransformerOptions& options) : options_(o
 }
 
 Tensor TransformerImpl::forward(Tensor x) {
-  std::int64_t number = 0;
-  for (const auto& block : blocks_) {
-    x = run_part(
-        options_.checkpoint.at(number++), [block](const Tensor& t) { return block->forward(t); }, x);
-  }
+  for (std::size_t i = 0; i < blocks_.size(); ++i) x = run_block(i, x);
   return norm_(x);
+}
+
+Tensor TransformerImpl::run_block(std::size_t i, const Tensor& x) const {
+  return run_part(
+      options_.checkpoint.at(static_cast<std::int64_t>(i)),
+      [block = blocks_[i]](const Tensor& t) { return block->forward(t); }, x);
+}
+
+void TransformerImpl::append_to(nn::Sequential& layers) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    // The model, which owns the layers' modules, outlives them.
+    layers->push_back("block" + std::to_string(i), Layer([this, i](const Tensor& x) { return run_block(i, x); },
+                                                         LayerImpl::Owned{{"block", blocks_[i]}}));
+  }
+  layers->push_back("norm", norm_);
 }
 
 Tensor TransformerImpl::forward_packed(Tensor x, const PackedSymbols& packed) {

@@ -75,8 +75,12 @@ class TransformerImpl : public nn::Module {
   Tensor forward(Tensor x);
   /// (T, width) -> (T, width), the rows of several requests, whose keys and values their caches keep.
   Tensor forward_packed(Tensor x, const PackedSymbols& packed);
+  /// Its blocks and the normalisation, which make what forward() makes.
+  void append_to(nn::Sequential& layers) const;
 
  private:
+  Tensor run_block(std::size_t i, const Tensor& x) const;
+
   TransformerOptions options_;
   std::vector<std::shared_ptr<TransformerBlockImpl>> blocks_;
   nn::LayerNorm norm_;

@@ -37,9 +37,10 @@ bool Training::test(int epoch, EpochResult& figures) {
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
     const auto pass = precision_->forward_pass();
-    const Tensor logits = model_.forward(batch.input);
-    losses.back() = step_->number(loss_of(model_, logits, batch.target)) * static_cast<double>(count);
-    right.back() = model_.has_answers ? step_->number(right_answers(logits, batch.target)) : kNone;
+    const Tensor logits = pipeline_ ? pipeline_->forward(batch.input) : model_.forward(batch.input);
+    const Tensor target = batch.target.to(logits.device(), batch.target.scalar_type());
+    losses.back() = step_->number(loss_of(model_, logits, target)) * static_cast<double>(count);
+    right.back() = model_.has_answers ? step_->number(right_answers(logits, target)) : kNone;
     answers.back() = static_cast<double>(batch.answers);
   }
   if (ranks_.any(is_stopping)) return false;

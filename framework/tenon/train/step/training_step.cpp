@@ -42,6 +42,7 @@ double TrainingStep::run(std::int64_t first) {
   const std::int64_t size = parts_.batch_size, parts = parts_.techniques.micro_batches;
   updating_ = false;
   parts_.precision.begin_step();
+  if (parts_.pipeline != nullptr) return run_pipeline(first);
   parts_.ranks.share_buffers(*parts_.model.module);
   // Of the batch, this rank's share, and of that each micro-batch's: Note [One batch for all ranks].
   const std::int64_t ranks = parts_.ranks.size(), rank = parts_.ranks.rank();
@@ -69,6 +70,15 @@ double TrainingStep::run(std::int64_t first) {
   if (!in_backward_) update();
   updating_ = false;
   return parts_.ranks.sum(loss);
+}
+
+/// Forward and backward passes take turns: their phases are one.
+double TrainingStep::run_pipeline(std::int64_t first) {
+  const Tensor loss = parts_.pipeline->step(parts_.data.get(first, parts_.batch_size));
+  parts_.phase_ended(RunPhase::kBackward);
+  update();
+  updating_ = false;
+  return number(loss);
 }
 
 Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
