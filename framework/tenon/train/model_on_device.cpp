@@ -2,7 +2,7 @@
 #include <tenon/train/model_on_device.h>
 
 #include <tenon/train/serve/serving.h>
-#include <tenon/train/step/pipeline_parallel.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>

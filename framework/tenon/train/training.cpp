@@ -129,13 +129,16 @@ void Training::prepare() {
                                 .inplace_activations = options_.boolean("inplace_activations"),
                                 .mixed_precision = precision.autocast.has_value(),
                                 .lora_rank = options_.integer("lora_rank"),
-                                .checkpoint = checkpoint_};
+                                .checkpoint = checkpoint_,
+                                .tensor_parallel = ranks_.tensor_parallel()};
   model_ = make_model_on_device(config_, request);
   if (is_pipeline(config_))
     pipeline_.emplace(config_, model_);
   else if (config_.devices.size() > 1)
     parallel_.emplace(config_, request, model_);
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
+  if (const auto& divided = ranks_.tensor_parallel())
+    for (const Tensor& part : divided->parts()) result_.parameters += part.numel() * (divided->size() - 1);
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
   optimizer_ = make_optimizer(options_, std::move(trained));
@@ -201,10 +204,10 @@ void Training::check_sizes() const {
   } catch (const Error& error) {
     throw config_.error("train.quantize", error.what());
   }
-  if (const std::int64_t parts = options_.integer("micro_batches"); parts * ranks_.size() > batch_size_) {
-    throw config_.error("train.micro_batches", ranks_.are_many()
+  if (const std::int64_t parts = options_.integer("micro_batches"); parts * ranks_.batch_parts() > batch_size_) {
+    throw config_.error("train.micro_batches", ranks_.batch_parts() > 1
                                                    ? fmt::format("{} parts on each of {} ranks, of a batch of {}",
-                                                                 parts, ranks_.size(), batch_size_)
+                                                                 parts, ranks_.batch_parts(), batch_size_)
                                                    : fmt::format("{} parts of a batch of {}", parts, batch_size_));
   }
 }
@@ -258,7 +261,7 @@ void Training::save() {
 
 /// A run goes on where its state cannot be kept: its figures are worth more.
 void Training::keep_state() {
-  if (!state_.file.empty()) ranks_.save_on_writer([this] { write_state(); });
+  if (!state_.file.empty() && !ranks_.tensor_parallel()) ranks_.save_on_writer([this] { write_state(); });
 }
 
 void Training::write_state() {

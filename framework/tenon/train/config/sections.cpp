@@ -127,6 +127,10 @@ SectionSpec train_section() {
        OptionSpec::text("pipeline_balance", "",
                         "layers of each stage of a pipeline, with commas between them; empty: about as many parameters "
                         "in each"),
+       OptionSpec::integer("tensor_parallel", 1,
+                           "with distributed.name: so many ranks divide the layers of each block among them, each "
+                           "computing its part of every example")
+           .range(std::int64_t{1}, std::int64_t{4096}),
        OptionSpec::text("parallel_loss", "first",
                         "with device.names: the loss of all outputs on the first device, or of each device's there")
            .one_of({"first", "each"}),

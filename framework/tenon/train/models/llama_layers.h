@@ -17,7 +17,8 @@ struct LlamaSize {
   double dropout = 0;
   bool inplace = false;
   double rotary_base = 500000;
-  double rotary_factor = 1;  ///< > 1: slow rotations are slower by it
+  double rotary_factor = 1;              ///< > 1: slow rotations are slower by it
+  SharedTensorParallel ranks = nullptr;  ///< that divide its layers
   std::int64_t depth() const { return width / heads; }
 };
 /// From [model] and [train]. Throws Error where the heads do not divide the width, or its keys' heads the heads.
@@ -68,6 +69,7 @@ class GatedPerceptronImpl : public nn::Module {
   Tensor forward(const Tensor& x);
 
  private:
+  SharedTensorParallel ranks_;
   nn::Linear gate_{nullptr}, up_{nullptr}, down_{nullptr};
 };
 

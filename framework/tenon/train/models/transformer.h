@@ -25,8 +25,9 @@ struct TransformerOptions {
   bool mixed = false;          ///< trained under autocast: what a model keeps is asked for
   std::int64_t lora_rank = 0;  ///< > 0: only matrices beside the linear layers of its blocks learn: likewise
   CheckpointedBlocks checkpoint{};
+  SharedTensorParallel ranks = nullptr;  ///< that divide its layers
 };
-/// From [model] and [train]. Throws Error where the heads do not divide the width.
+/// From [model] and [train]. Throws Error where the heads do not divide the width, or the ranks the heads.
 TransformerOptions transformer_options(const ModelRequest& request, bool causal);
 
 /// Learned positions: model.positions, or as many as a window has. Throws Error where a window has more.

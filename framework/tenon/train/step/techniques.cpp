@@ -7,7 +7,7 @@
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/step/mixed_precision.h>
-#include <tenon/train/step/pipeline_parallel.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 
 #include <fmt/format.h>
 

@@ -31,7 +31,7 @@ bool Training::test(int epoch, EpochResult& figures) {
     right.push_back(0);
     answers.push_back(0);
     is_stopping = is_stopping || progress_.is_stopping();
-    const bool is_mine = static_cast<int>((first / at_once) % ranks_.size()) == ranks_.rank();
+    const bool is_mine = static_cast<int>((first / at_once) % ranks_.batch_parts()) == ranks_.batch_part();
     if (is_stopping || !is_mine) continue;
     report("test", epoch, kNone);
     const std::int64_t count = std::min(at_once, size - first);

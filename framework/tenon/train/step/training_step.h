@@ -10,7 +10,7 @@
 #include <tenon/train/peaks.h>
 #include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/mixed_precision.h>
-#include <tenon/train/step/pipeline_parallel.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 #include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 

@@ -23,8 +23,8 @@ bool is_pipeline(const ExperimentConfig& config);
 /// What [train] says of it. Throws ConfigError for a balance that is not made of numbers.
 nn::parallel::PipelineOptions pipeline_options(const ExperimentConfig& config);
 
-/// How many layers each of the devices gets. Throws ConfigError for a model that is not made of layers, for more
-/// devices than layers, and for a balance of another sum or length.
+/// How many layers each of the devices gets. Throws ConfigError for more devices than layers, and for a balance of
+/// another sum or length.
 std::vector<std::int64_t> stage_sizes(const ExperimentConfig& config, const Model& model);
 
 /// Throws ConfigError, with the reason, for settings that make no sense with stages on several devices.

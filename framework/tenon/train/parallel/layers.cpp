@@ -1,5 +1,5 @@
 // Layers and what two of them share.
-#include <tenon/train/layers.h>
+#include <tenon/train/parallel/layers.h>
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/memory/purpose.h>

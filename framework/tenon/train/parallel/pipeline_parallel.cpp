@@ -1,12 +1,14 @@
 // Stages on their devices, and a step through them.
-#include <tenon/train/step/pipeline_parallel.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 
 #include <tenon/core/error.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/step/training_step.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 #include <string>
@@ -40,11 +42,6 @@ nn::parallel::PipelineOptions pipeline_options(const ExperimentConfig& config) {
 }
 
 std::vector<std::int64_t> stage_sizes(const ExperimentConfig& config, const Model& model) {
-  if (model.stages.is_empty())
-    throw config.error("train.parallel", fmt::format("the model '{}' is not made of layers one after another: a "
-                                                     "pipeline is for gpt, gpt2, llama, mlp, resnet8, resnet18 and "
-                                                     "resnet50",
-                                                     config.section("model").text("name")));
   const std::size_t layers = model.stages.layers->size();
   if (config.devices.size() > layers)
     throw config.error("device.names",
@@ -69,6 +66,11 @@ void check_pipeline(const ExperimentConfig& config) {
       refuse("train.pipeline_balance", "there are no stages: train.parallel = \"pipeline\" makes some");
     return;
   }
+  const std::string& model = config.section("model").text("name");
+  const std::vector<std::string> staged = staged_models();
+  if (std::ranges::find(staged, model) == staged.end())
+    throw config.error("train.parallel", fmt::format("the model '{}' is not made of layers one after another; {} are",
+                                                     model, fmt::join(staged, ", ")));
   static_cast<void>(pipeline_options(config));
   if (train.integer("chunked_loss") > 0)
     refuse("train.chunked_loss",
