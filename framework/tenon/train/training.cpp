@@ -139,6 +139,7 @@ void Training::prepare() {
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   if (const auto& divided = ranks_.tensor_parallel())
     for (const Tensor& part : divided->parts()) result_.parameters += part.numel() * (divided->size() - 1);
+  result_.parameter_sizes = parameter_sizes(*model_.module, model_.stages, config_.devices);
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
   optimizer_ = make_optimizer(options_, std::move(trained));

@@ -22,7 +22,8 @@ struct EstimateApart {
   std::vector<std::string> complaints(const std::string& allocator) const;
 };
 
-/// The allocator may take `call_seconds` for one call. Throws nothing.
-EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds);
+/// The allocator may take `call_seconds` for one call. Of several ranks this one. Throws nothing.
+EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds,
+                             const train::PlannedRank& rank = {});
 
 }  // namespace tenon::cli

@@ -5,6 +5,8 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 
+#include <algorithm>
+
 namespace tenon::train {
 
 LayerImpl::LayerImpl(Function function, const Owned& owned) : function_(std::move(function)) {
@@ -43,6 +45,34 @@ void TiedWeight::give_back() {
 void TiedWeight::forget() {
   is_current_ = false;
   if (copy_.defined()) copy_.mutable_grad() = Tensor();
+}
+
+std::vector<ParameterSizes> parameter_sizes(const nn::Module& module, const ModelLayers& layers,
+                                            const std::vector<Device>& devices) {
+  std::vector<ParameterSizes> sizes(devices.size());
+  const auto of_device = [&](const Tensor& parameter) -> ParameterSizes* {
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      if (parameter.device() == devices[i]) return &sizes[i];
+    return nullptr;
+  };
+  const auto bytes_of = [](const Tensor& parameter) { return static_cast<std::int64_t>(parameter.nbytes()); };
+  for (const Tensor& parameter : module.parameters()) {
+    ParameterSizes* const there = of_device(parameter);
+    if (there == nullptr) continue;
+    there->bytes += bytes_of(parameter);
+    if (!parameter.requires_grad()) continue;
+    there->trained_bytes += bytes_of(parameter);
+    there->largest_bytes = std::max(there->largest_bytes, bytes_of(parameter));
+  }
+  for (const auto& layer : layers.is_empty() ? module.children() : layers.layers->children()) {
+    const std::vector<Tensor> parameters = layer->parameters();
+    std::int64_t bytes = 0;
+    for (const Tensor& parameter : parameters) bytes += bytes_of(parameter);
+    if (parameters.empty()) continue;
+    if (ParameterSizes* const there = of_device(parameters.front()))
+      there->layer_bytes = std::max(there->layer_bytes, bytes);
+  }
+  return sizes;
 }
 
 }  // namespace tenon::train

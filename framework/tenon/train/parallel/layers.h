@@ -4,6 +4,7 @@
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/module.h>
+#include <tenon/train/experiment_result.h>
 
 #include <functional>
 #include <memory>
@@ -49,5 +50,9 @@ struct ModelLayers {
   std::shared_ptr<TiedWeight> tied;
   bool is_empty() const { return layers.is_empty(); }
 };
+
+/// What each of the devices has of the model's parameters. `layers` may be empty.
+std::vector<ParameterSizes> parameter_sizes(const nn::Module& module, const ModelLayers& layers,
+                                            const std::vector<Device>& devices);
 
 }  // namespace tenon::train

@@ -71,7 +71,9 @@ void clip_divided_grad_norm(const TensorParallel& ranks, const std::vector<Tenso
   for (const Tensor& parameter : parameters) {
     if (!parameter.grad().defined()) continue;
     gradients.push_back(parameter.grad());
-    (ranks.is_part(parameter) ? of_parts : whole).push_back(parameter.grad().norm(2).square().reshape({1}));
+    const Tensor square = parameter.grad().norm(2).square().reshape({1});
+    const Device first = gradients.front().device();  // of a plan whose layers are stages as well
+    (ranks.is_part(parameter) ? of_parts : whole).push_back(square.to(first, square.scalar_type()));
   }
   const auto sum = [](const std::vector<Tensor>& squares) {
     return squares.empty() ? 0.0 : tenon::cat(squares, 0).sum().item<double>();
