@@ -102,5 +102,16 @@ TEST_F(PlansOfRanks, ADryRunUnderMpirunIsOfTheRanksThatWereLaunched) {
   EXPECT_EQ(launched.text.find("#    3  cpu:0"), std::string::npos);
 }
 
+TEST_F(PlansOfRanks, AKindOfDeviceGivesEachRankOfAMachineItsOwn) {
+  const std::string words = "env TENON_LOG=info $tenon run exp.toml device.simulated.count=3 train.max_steps=1 ";
+  const Launched each = mpirun(folder_, "-n 4 " + words + "'device.name=\"simulated\"' --out each");
+  ASSERT_EQ(each.code, 0) << each.text;
+  EXPECT_THAT(each.text,
+              AllOf(HasSubstr("opened simulated:0"), HasSubstr("opened simulated:1"), HasSubstr("opened simulated:2")));
+  const Launched one = mpirun(folder_, "-n 2 " + words + "'device.name=\"simulated:1\"' --out one");
+  ASSERT_EQ(one.code, 0) << one.text;
+  EXPECT_EQ(one.text.find("opened simulated:2"), std::string::npos) << "an index is that of every rank";
+}
+
 }  // namespace
 }  // namespace tenon::test
