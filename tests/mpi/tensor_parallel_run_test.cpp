@@ -109,6 +109,46 @@ TEST_F(DividedLayers, SendTwoSumsForEachBlockForwardAndBack) {
       << "a step, and a test without backward";
 }
 
+TEST_F(DividedLayers, AreSavedWholeAndGoOnWithAnyNumberOfRanks) {
+  for (const std::string model :
+       {"", "'model.name=\"llama\"'", "'train.precision=\"bfloat16\"' train.master_weights=true"}) {
+    const auto losses = [&](const std::string& out) {
+      const std::vector<double> all = result(out)["result"]["losses"];
+      std::filesystem::remove_all(folder_.path() / out);
+      return all;
+    };
+    ASSERT_EQ(divided(2, model + " --out whole").code, 0);
+    const Launched first = divided(2, model + " train.stop_at=3 train.save=state --out first");
+    ASSERT_EQ(first.code, 0) << first.text;
+    const std::vector<double> whole = losses("whole"), before = losses("first");
+    EXPECT_EQ(before, std::vector<double>(whole.begin(), whole.begin() + 3)) << "to save changes nothing";
+    const Launched second = divided(2, model + " train.resume=state --out second");
+    ASSERT_EQ(second.code, 0) << second.text;
+    EXPECT_EQ(losses("second"), std::vector<double>(whole.begin() + 3, whole.end()));
+    const double tolerance = model.find("bfloat16") == std::string::npos ? 2e-4 : 2e-2;
+    ASSERT_EQ(divided(4, model + " train.resume=state --out four").code, 0);
+    alone(model + " train.resume=state --out one");
+    for (const char* out : {"four", "one"}) {
+      const std::vector<double> rest = losses(out);
+      ASSERT_EQ(rest.size(), 3U);
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(rest[i], whole[i + 3], tolerance * whole[i + 3]) << out << i;
+    }
+  }
+}
+
+TEST_F(DividedLayers, ARunWhoseRankIsKilledGoesOnFromTheStateInItsFolder) {
+  const std::string words =
+      "$tenon run exp.toml 'distributed.name=\"mpi\"' train.tensor_parallel=2 train.epochs=60 train.max_steps=400 "
+      "train.save_every=20 ";
+  const Launched whole = mpirun(folder_, "-n 2 " + words + "--out whole");
+  ASSERT_EQ(whole.code, 0) << whole.text;
+  const Launched died = mpirun_with_signal(folder_, "-n 2 " + words + "--out run", "run/state.safetensors", 1, SIGKILL);
+  ASSERT_NE(died.code, 0) << died.text;
+  const Launched again = mpirun(folder_, "-n 2 $tenon run --resume run");
+  ASSERT_EQ(again.code, 0) << again.text;
+  EXPECT_EQ(result("run")["result"]["losses"], result("whole")["result"]["losses"]);
+}
+
 TEST_F(DividedLayers, SettingsThatMakeNoSenseAreRefused) {
   const auto refused = [this](const std::string& words, const char* why) {
     const Launched launched = mpirun(folder_, "-n 2 $tenon run exp.toml " + words);
@@ -121,7 +161,7 @@ TEST_F(DividedLayers, SettingsThatMakeNoSenseAreRefused) {
   refused(mpi + "train.tensor_parallel=2 'model.name=\"lstm-lm\"'",
           "the layers of the model 'lstm-lm' are not divided; those of vit, gpt, gpt2, llama are");
   refused(mpi + "train.tensor_parallel=2 'distributed.shard=\"optimizer\"'", "its part of the layers already");
-  refused(mpi + "train.tensor_parallel=2 train.save=state", "a rank has a part of the layers");
+  refused(mpi + "train.tensor_parallel=2 'train.optimizer_states=\"8bit\"'", "blocks of 8 bits are those of whole");
   refused(mpi + "train.tensor_parallel=2 train.lora_rank=2", "would have to be divided with them");
   const Launched heads = divided(2, "model.heads=1");
   EXPECT_NE(heads.code, 0);

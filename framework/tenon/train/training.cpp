@@ -8,6 +8,7 @@
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
 #include <tenon/train/optimizers.h>
+#include <tenon/train/parallel/whole_state.h>
 #include <tenon/train/quantized_inference.h>
 #include <tenon/train/resume/saved_figures.h>
 #include <tenon/train/resume/saved_run.h>
@@ -138,7 +139,8 @@ void Training::prepare() {
     parallel_.emplace(config_, request, model_);
   for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
   if (const auto& divided = ranks_.tensor_parallel())
-    for (const Tensor& part : divided->parts()) result_.parameters += part.numel() * (divided->size() - 1);
+    for (const TensorPart& part : divided->parts())
+      result_.parameters += part.parameter.numel() * (divided->size() - 1);
   result_.parameter_sizes = parameter_sizes(*model_.module, model_.stages, config_.devices);
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
@@ -217,8 +219,14 @@ void Training::resume() {
   const std::string& file = options_.text("resume");
   if (file.empty() && !state_.go_on) return;
   const RunPosition now = position();
+  const std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
+  std::optional<DividedRun> divided;
+  if (const auto& ranks = ranks_.tensor_parallel())
+    divided.emplace(DividedRun{*ranks, *optimizer_, trained, masters_ ? masters_->parameters() : trained});
+  if (divided) make_room_for_whole(*divided);
   const RunPosition position = state_.go_on ? load_run(state_.file, saved_parts(), now, &earlier_)
                                             : load_run(config_.resolve(file), saved_parts(), now);
+  if (divided) keep_parts(*divided);
   first_step_ = position.steps;
   if (limits_.steps > 0) last_step_ = std::min(planned_steps_, first_step_ + limits_.steps);
   if (state_.go_on) progress_.earlier_figures(earlier_);
@@ -252,29 +260,6 @@ RunParts Training::saved_parts() {
           .optimizer = *optimizer_,
           .scaler = precision_->scaler(),
           .masters = masters_ ? &*masters_ : nullptr};
-}
-
-void Training::save() {
-  const std::string& file = options_.text("save");
-  if (file.empty() || limits_.steps > 0) return;
-  ranks_.save_on_writer([&] { save_run(config_.resolve(file), saved_parts(), position(), so_far()); });
-}
-
-/// A run goes on where its state cannot be kept: its figures are worth more.
-void Training::keep_state() {
-  if (!state_.file.empty() && !ranks_.tensor_parallel()) ranks_.save_on_writer([this] { write_state(); });
-}
-
-void Training::write_state() {
-  try {
-    save_run(state_.file, saved_parts(), position(), so_far());
-    result_.kept_step = steps_done();
-    result_.state_problem.clear();
-  } catch (const std::exception& error) {
-    if (result_.state_problem.empty())
-      progress_.note(fmt::format("step {}: the state of the run could not be kept: {}", steps_done(), error.what()));
-    result_.state_problem = error.what();
-  }
 }
 
 void Training::compare_with_integers() {

@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -60,6 +61,7 @@ class Training {
   RunPosition position() const;
   RunParts saved_parts();
   ExperimentResult so_far() const;
+  void save_whole(const std::function<void()>& save);
   void save();
   void keep_state();
   void write_state();

@@ -18,7 +18,7 @@
 namespace tenon::train {
 
 bool TensorParallel::is_part(const Tensor& parameter) const {
-  return std::ranges::any_of(parts_, [&](const Tensor& part) { return part.is_same(parameter); });
+  return std::ranges::any_of(parts_, [&](const TensorPart& part) { return part.parameter.is_same(parameter); });
 }
 
 std::int64_t layer_parts(const SharedTensorParallel& ranks) { return ranks == nullptr ? 1 : ranks->size(); }
@@ -37,10 +37,10 @@ void divide_columns(const SharedTensorParallel& ranks, nn::Linear& layer, std::i
                                                 nn::parallel::ColumnParallelLinearOptions().sections(sections));
   layer->weight.set_data(part->weight.detach());
   layer->options.out_features(part->weight.size(0));
-  ranks->note_part(layer->weight);
+  ranks->note_part({.parameter = layer->weight, .dim = 0, .sections = sections});
   if (!layer->bias.defined()) return;
   layer->bias.set_data(part->bias.detach());
-  ranks->note_part(layer->bias);
+  ranks->note_part({.parameter = layer->bias, .dim = 0, .sections = sections});
 }
 
 void divide_rows(const SharedTensorParallel& ranks, nn::Linear& layer) {
@@ -49,7 +49,7 @@ void divide_rows(const SharedTensorParallel& ranks, nn::Linear& layer) {
   const nn::parallel::RowParallelLinear part(*layer, ranks->ranks());
   layer->weight.set_data(part->weight.detach());
   layer->options.in_features(part->weight.size(1));
-  ranks->note_part(layer->weight);
+  ranks->note_part({.parameter = layer->weight, .dim = 1});
 }
 
 Tensor into_parts(const SharedTensorParallel& ranks, const Tensor& whole) {
@@ -107,13 +107,10 @@ void check_tensor_parallel(const ExperimentConfig& config) {
     refuse("train.precision",
            "whether a gradient overflowed would be known to one rank alone: with train.tensor_parallel use "
            "\"bfloat16-mixed\"");
-  for (const char* key : {"save", "resume"})
-    if (!train.text(key).empty())
-      refuse(key == std::string("save") ? "train.save" : "train.resume",
-             "a rank has a part of the layers, and states are saved whole: leave out train.tensor_parallel");
-  if (train.integer("save_every") > 0)
-    refuse("train.save_every",
-           "a rank has a part of the layers, and states are saved whole: leave out train.tensor_parallel");
+  if (train.text("optimizer_states") != "full")
+    refuse("train.optimizer_states",
+           "blocks of 8 bits are those of whole parameters, and with train.tensor_parallel a rank has parts: leave one "
+           "out");
 }
 
 SharedTensorParallel tensor_parallel_of(const ExperimentConfig& config, const std::shared_ptr<Communicator>& ranks) {

@@ -19,6 +19,13 @@
 
 namespace tenon::train {
 
+/// A parameter of which a rank has its part of one dim: of the first one in each of so many sections behind each other.
+struct TensorPart {
+  Tensor parameter;
+  std::int64_t dim = 0;
+  std::int64_t sections = 1;
+};
+
 /// The ranks that divide layers among them, and what is divided.
 class TensorParallel {
  public:
@@ -27,13 +34,13 @@ class TensorParallel {
   std::int64_t size() const { return ranks_->size(); }
   const std::shared_ptr<Communicator>& ranks() const { return ranks_; }
   /// Parameters of which this rank has a part; the others are whole on every rank.
-  const std::vector<Tensor>& parts() const { return parts_; }
-  void note_part(Tensor parameter) { parts_.push_back(std::move(parameter)); }
+  const std::vector<TensorPart>& parts() const { return parts_; }
+  void note_part(TensorPart part) { parts_.push_back(std::move(part)); }
   bool is_part(const Tensor& parameter) const;
 
  private:
   std::shared_ptr<Communicator> ranks_;
-  std::vector<Tensor> parts_;
+  std::vector<TensorPart> parts_;
 };
 
 /// Null: nothing is divided, and the functions below are the layers' own.
