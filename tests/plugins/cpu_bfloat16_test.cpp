@@ -145,7 +145,7 @@ TEST_P(CpuBfloat16, ConvolvesAndComesBack) {
   for (const Case& c : {Case{4, 16, 32, 14, 3, 1, 1, 1, false}, Case{5, 3, 8, 20, 5, 2, 2, 1, false},
                         Case{4, 16, 32, 14, 3, 1, 1, 1, true}, Case{2, 8, 8, 9, 3, 1, 0, 8, false},
                         Case{3, 64, 64, 8, 1, 1, 0, 1, false}, Case{1, 256, 512, 4, 3, 1, 1, 1, false},
-                        Case{2, 64, 64, 32, 3, 1, 1, 1, false}}) {
+                        Case{2, 64, 64, 32, 3, 1, 1, 1, false}, Case{3, 48, 80, 5, 3, 2, 1, 1, false}}) {
     const std::string what =
         std::to_string(c.in) + " -> " + std::to_string(c.out) + ", kernel " + std::to_string(c.kernel);
     Tensor x = drawn({c.batch, c.in, c.side, c.side});

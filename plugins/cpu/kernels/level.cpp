@@ -6,6 +6,8 @@ namespace tenon::cpu::TENON_CPU_LEVEL {
 
 void add_level(const KernelSink& sink) {
   set_level_functions({.copy = &copy_view,
+                       .to_channel_blocks = &to_channel_blocks,
+                       .from_channel_blocks = &from_channel_blocks,
                        .winograd_forward = &winograd_forward,
                        .winograd_backward_input = &winograd_backward_input,
                        .winograd_backward_weight = &winograd_backward_weight});

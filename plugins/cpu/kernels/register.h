@@ -42,6 +42,8 @@ void add_quantized_convolution(const KernelSink& sink);
 void add_level(const KernelSink& sink);
 
 void copy_view(const TensorView& destination, const TensorView& source);
+void to_channel_blocks(void* blocks, const void* plain, const ChannelBlocks& shape);
+void from_channel_blocks(void* plain, const void* blocks, const ChannelBlocks& shape);
 
 /// Throws Error naming kernel and dtype.
 [[noreturn]] inline void refuse_dtype(const char* kernel, Dtype dtype) {

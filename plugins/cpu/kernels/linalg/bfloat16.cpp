@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <unordered_map>
 
 #include "kernels/kernels.h"
 #include "kernels/nn/convolution_plan.h"
@@ -56,12 +57,13 @@ struct Shape {
   std::int64_t rows, columns, terms;
   std::int64_t a_row, a_column, b_row, b_column, c_row;
   double beta;
-  auto tie() const { return std::tie(rows, columns, terms, a_row, a_column, b_row, b_column, c_row, beta); }
+  bool bias;
+  auto tie() const { return std::tie(rows, columns, terms, a_row, a_column, b_row, b_column, c_row, beta, bias); }
   bool operator<(const Shape& other) const { return tie() < other.tie(); }
 };
 
 struct Product {
-  memory::desc a, b, c, scratchpad;
+  memory::desc a, b, c, bias, scratchpad;
   dnnl::matmul primitive;
   std::size_t scratchpad_bytes = 0;
 };
@@ -79,8 +81,11 @@ std::unique_ptr<Product> make(const Shape& s) {
     sum.append_sum(static_cast<float>(s.beta));
     attributes.set_post_ops(sum);
   }
-  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(product->a, product->b, product->c), attributes,
-                                                 onednn_engine());
+  if (s.bias) product->bias = memory::desc({1, s.columns}, type, memory::dims{s.columns, 1});
+  const dnnl::matmul::primitive_desc description(
+      s.bias ? dnnl::matmul::desc(product->a, product->b, product->bias, product->c)
+             : dnnl::matmul::desc(product->a, product->b, product->c),
+      attributes, onednn_engine());
   if (std::string_view(description.impl_info_str()).find("ref") != std::string_view::npos) return nullptr;  // slow
   product->primitive = dnnl::matmul(description);
   product->scratchpad = description.scratchpad_desc();
@@ -108,7 +113,7 @@ const Product* product_of(const Shape& shape) {
 struct Job {
   const Product *piece, *last;
   std::int64_t pieces, parts;
-  char *a, *b, *c, *scratch;
+  char *a, *b, *c, *bias, *scratch;
   std::int64_t a_step, b_step, c_step;  ///< bytes
   std::size_t scratch_step;
   dnnl_status_t status = dnnl_success;
@@ -121,13 +126,14 @@ void run_part(void* state, int part) {
     for (std::int64_t i = part; i < job.pieces; i += job.parts) {
       const Product& product = i == job.pieces - 1 ? *job.last : *job.piece;
       const dnnl::engine& engine = onednn_engine();
-      product.primitive.execute(
-          onednn_stream(),
-          {{DNNL_ARG_SRC, memory(product.a, engine, job.a + i * job.a_step)},
-           {DNNL_ARG_WEIGHTS, memory(product.b, engine, job.b + i * job.b_step)},
-           {DNNL_ARG_DST, memory(product.c, engine, job.c + i * job.c_step)},
-           {DNNL_ARG_SCRATCHPAD,
-            memory(product.scratchpad, engine, job.scratch + static_cast<std::size_t>(part) * job.scratch_step)}});
+      std::unordered_map<int, memory> arguments{
+          {DNNL_ARG_SRC, memory(product.a, engine, job.a + i * job.a_step)},
+          {DNNL_ARG_WEIGHTS, memory(product.b, engine, job.b + i * job.b_step)},
+          {DNNL_ARG_DST, memory(product.c, engine, job.c + i * job.c_step)},
+          {DNNL_ARG_SCRATCHPAD,
+           memory(product.scratchpad, engine, job.scratch + static_cast<std::size_t>(part) * job.scratch_step)}};
+      if (job.bias) arguments.emplace(DNNL_ARG_BIAS, memory(product.bias, engine, job.bias));
+      product.primitive.execute(onednn_stream(), arguments);
     }
   } catch (const dnnl::error& error) {
     job.status = error.status;
@@ -143,7 +149,7 @@ bool has_bfloat16_products() noexcept { return in_16_bits.load(std::memory_order
 
 bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Matrix& a_given, std::int64_t a_step,
                            const Matrix& b_given, std::int64_t b_step, const Matrix& c_given, std::int64_t c_step,
-                           double beta) {
+                           double beta, void* bias) {
   constexpr std::int64_t kBytes = 2;
   const double elements = static_cast<double>(c_given.rows) * static_cast<double>(c_given.columns);
   const double work = elements * static_cast<double>(a_given.columns);
@@ -158,7 +164,7 @@ bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Mat
   };
   const Matrix a = plain(a_given), b = plain(b_given), c = plain(c_given);
   Shape shape{c.rows,       c.columns,       a.columns,    a.row_stride, a.column_stride,
-              b.row_stride, b.column_stride, c.row_stride, beta};
+              b.row_stride, b.column_stride, c.row_stride, beta,         bias != nullptr};
   Job job{.piece = nullptr, .last = nullptr, .pieces = count, .parts = std::min(count, threads)};
   job.a_step = a_step * kBytes;
   job.b_step = b_step * kBytes;
@@ -180,6 +186,7 @@ bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Mat
   job.a = a.data;
   job.b = b.data;
   job.c = c.data;
+  job.bias = static_cast<char*>(bias);
   job.scratch_step = std::max(job.piece->scratchpad_bytes, job.last->scratchpad_bytes);
   job.scratch = static_cast<char*>(context.scratch(static_cast<std::size_t>(job.parts) * job.scratch_step));
   run_parts(static_cast<int>(job.parts), &run_part, &job);
