@@ -58,7 +58,13 @@ struct Shape {
   std::int64_t a_row, a_column, b_row, b_column, c_row;
   double beta;
   bool bias;
-  auto tie() const { return std::tie(rows, columns, terms, a_row, a_column, b_row, b_column, c_row, beta, bias); }
+  // Several in one call, summed into float32.
+  std::int64_t heads = 1, a_step = 0, b_step = 0, c_step = 0;
+  bool wide = false;
+  auto tie() const {
+    return std::tie(rows, columns, terms, a_row, a_column, b_row, b_column, c_row, beta, bias, heads, a_step, b_step,
+                    c_step, wide);
+  }
   bool operator<(const Shape& other) const { return tie() < other.tie(); }
 };
 
@@ -71,9 +77,16 @@ struct Product {
 std::unique_ptr<Product> make(const Shape& s) {
   const auto type = memory::data_type::bf16;
   auto product = std::make_unique<Product>();
-  product->a = memory::desc({s.rows, s.terms}, type, memory::dims{s.a_row, s.a_column});
-  product->b = memory::desc({s.terms, s.columns}, type, memory::dims{s.b_row, s.b_column});
-  product->c = memory::desc({s.rows, s.columns}, type, memory::dims{s.c_row, 1});
+  const auto matrix = [&](memory::data_type of, memory::dims sizes, memory::dims strides, std::int64_t step) {
+    if (s.wide) {
+      sizes.insert(sizes.begin(), s.heads);
+      strides.insert(strides.begin(), step);
+    }
+    return memory::desc(sizes, of, strides);
+  };
+  product->a = matrix(type, {s.rows, s.terms}, {s.a_row, s.a_column}, s.a_step);
+  product->b = matrix(type, {s.terms, s.columns}, {s.b_row, s.b_column}, s.b_step);
+  product->c = matrix(s.wide ? memory::data_type::f32 : type, {s.rows, s.columns}, {s.c_row, 1}, s.c_step);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.beta != 0) {
@@ -107,6 +120,24 @@ const Product* product_of(const Shape& shape) {
   } catch (const dnnl::error&) {
   }
   return known.emplace(shape, std::move(product)).first->second.get();
+}
+
+Shape shape_of(const HeadProducts& p) {
+  return {.rows = p.c.rows,
+          .columns = p.c.columns,
+          .terms = p.a.columns,
+          .a_row = p.a.row_stride,
+          .a_column = p.a.column_stride,
+          .b_row = p.b.row_stride,
+          .b_column = p.b.column_stride,
+          .c_row = p.c.row_stride,
+          .beta = p.beta,
+          .bias = false,
+          .heads = p.heads,
+          .a_step = p.a_step,
+          .b_step = p.b_step,
+          .c_step = p.c_step,
+          .wide = true};
 }
 
 /// Products, or slices of rows of one: piece i begins at i steps.
@@ -194,6 +225,24 @@ bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Mat
     fail("cpu: matrix product of bfloat16: oneDNN reports status %d", static_cast<int>(job.status));
   }
   return true;
+}
+
+bool has_product(const HeadProducts& products) {
+  const Product* const product = product_of(shape_of(products));
+  return product != nullptr && product->scratchpad_bytes == 0;
+}
+
+void multiply(const HeadProducts& products) {
+  const Product& product = *product_of(shape_of(products));
+  const OpenMpGuard one(1);
+  const dnnl::engine& engine = onednn_engine();
+  try {
+    product.primitive.execute(onednn_stream(), {{DNNL_ARG_SRC, memory(product.a, engine, products.a.data)},
+                                                {DNNL_ARG_WEIGHTS, memory(product.b, engine, products.b.data)},
+                                                {DNNL_ARG_DST, memory(product.c, engine, products.c.data)}});
+  } catch (const dnnl::error& error) {
+    fail("cpu: products of heads in bfloat16: oneDNN reports status %d", static_cast<int>(error.status));
+  }
 }
 
 }  // namespace tenon::cpu

@@ -1,48 +1,12 @@
 // Attention without its matrix of weights: scores of a block of queries at a time, in scratch that stays in the cache.
 // The backward computes them again from the logarithm of each row's sum (after Dao et al., "FlashAttention", 2022).
 // Operands of 16 bits become float32 a head at a time, in scratch of each thread, and results are rounded once.
-#include <tenon/kernel/attributes/attention.h>
-
-#include <type_traits>
-
 #include "kernels/linalg/gemm.h"
-#include "kernels/nn/attention_rows.h"
-#include "kernels/philox.h"
-#include "kernels/pointwise/lanes.h"
+#include "kernels/nn/attention_problem.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
-
-constexpr i64 kBlock = 64;  // queries whose scores are held at once
-
-// (B, H, rows, columns) with dense rows.
-template <class T>
-struct Heads {
-  explicit Heads(const TensorView& v)
-      : data(static_cast<T*>(v.data)),
-        batch(v.strides[0]),
-        head(v.strides[1]),
-        row(v.strides[2]),
-        columns(v.sizes[3]) {}
-  T* at(i64 b, i64 h, i64 i) const { return data + b * batch + h * head + i * row; }
-  Matrix rows(i64 b, i64 h, i64 first, i64 count) const {
-    return {reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(at(b, h, first))), count, columns, row, 1};
-  }
-  T* data;
-  i64 batch, head, row, columns;
-};
-
-// Scratch of a thread, handed out piece by piece.
-struct Scratch {
-  char* next;
-  template <class T>
-  T* take(i64 count) {
-    T* const piece = reinterpret_cast<T*>(next);
-    next += count * static_cast<i64>(sizeof(T));
-    return piece;
-  }
-};
 
 // Rows of heads as lanes: where they lie, or up to `most` of them in scratch, where elements are of 16 bits.
 template <class E>
@@ -113,78 +77,6 @@ class Rows {
   i64 b_ = 0, h_ = 0, first_ = 0, count_ = 0;
 };
 
-struct Mask {
-  explicit Mask(const TensorView& v) : view(v), present(v.rank >= 0) {}
-  const char* row(i64 b, i64 h, i64 i) const {
-    return static_cast<const char*>(view.data) +
-           (b * view.strides[0] + h * view.strides[1] + i * view.strides[2]) * bytes_of(view.dtype);
-  }
-  const TensorView& view;
-  bool present;
-};
-
-struct Problem {
-  const AttentionAttributes& attributes;
-  i64 batch, heads, length, keys;
-
-  i64 blocks() const { return (length + kBlock - 1) / kBlock; }
-  i64 rows_of(i64 block) const { return smaller(kBlock, length - block * kBlock); }
-  // Keys that any row of a block, or one row, may see.
-  i64 seen_by_block(i64 block) const {
-    return attributes.causal ? smaller(keys, block * kBlock + rows_of(block)) : keys;
-  }
-  i64 seen_by(i64 row, i64 most) const { return attributes.causal ? smaller(most, row + 1) : most; }
-  i64 rows_at_once() const { return smaller(kBlock, length); }
-};
-
-Problem problem_of(const TensorView& q, const TensorView& k, const void* attributes) {
-  return {*static_cast<const AttentionAttributes*>(attributes), q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
-}
-
-template <class T, class E>
-void add_elements(T* scores, const char* row, i64 step, i64 n) {
-  const E* added = reinterpret_cast<const E*>(row);
-  for (i64 j = 0; j < n; ++j) scores[j] += static_cast<T>(to_float(added[j * step]));
-}
-
-template <class T>
-void add_mask(T* scores, const Mask& mask, const char* row, i64 n) {
-  const i64 step = mask.view.strides[3];
-  if (mask.view.dtype == Dtype::kBool) {
-    const u8* keep = reinterpret_cast<const u8*>(row);
-    for (i64 j = 0; j < n; ++j) scores[j] = keep[j * step] ? scores[j] : -static_cast<T>(__builtin_inff());
-  } else if (mask.view.dtype == Dtype::kFloat16) {
-    add_elements<T, F16>(scores, row, step, n);
-  } else if (mask.view.dtype == Dtype::kBFloat16) {
-    add_elements<T, BF16>(scores, row, step, n);
-  } else if (step == 1) {
-    const T* added = reinterpret_cast<const T*>(row);
-    for (i64 j = 0; j < n; ++j) scores[j] += added[j];
-  } else {
-    const T* added = reinterpret_cast<const T*>(row);
-    for (i64 j = 0; j < n; ++j) scores[j] += added[j * step];
-  }
-}
-
-// Calls body(first, count, words) for the words of elements [begin, begin + n) of the weights.
-template <class F>
-void over_words(const AttentionAttributes& a, i64 begin, i64 n, const F& body) {
-  Words words;
-  for (i64 done = 0; done < n;) {
-    const i64 element = begin + done;
-    philox(a.seed, a.offset + static_cast<u64>(element / 4), words);
-    const i64 skip = element % 4;
-    const i64 count = smaller(kChunk - skip, n - done);
-    body(done, count, words.word + skip);
-    done += count;
-  }
-}
-u32 dropped_below(double p) { return static_cast<u32>(p * 0x1p32); }
-
-Matrix dense_columns(void* data, i64 rows, i64 columns) {
-  return {static_cast<char*>(data), columns, rows, 1, columns};
-}
-
 // y, lse <- q, k, v, mask?   Elements of E, computed in T.
 template <class E, class T = decltype(widened(E{}))>
 void attention(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
@@ -203,28 +95,16 @@ void attention(KernelContext& context, Views outputs, Views inputs, const void* 
     Rows<const E> q(from, scratch, most), k(key, scratch, p.keys), v(value, scratch, p.keys);
     for (i64 unit = begin; unit < end; ++unit) {
       const i64 block = unit % blocks, b = unit / blocks / p.heads, h = unit / blocks % p.heads;
-      const i64 first = block * kBlock, n = p.rows_of(block), keys = p.seen_by_block(block);
+      const i64 first = block * kQueryBlock, n = p.rows_of(block), keys = p.seen_by_block(block);
       if (unit == begin || block == 0) {
         k.read(b, h, 0, p.keys);
         v.read(b, h, 0, p.keys);
       }
       q.read(b, h, first, n);
       y.choose(b, h, first, n);
-      gemm(kDtypeOf<T>, q.matrix(), k.matrix(keys).transposed(), dense_rows(scores, n, keys), {a.scale, 0});
+      gemm(kDtypeOf<T>, q.matrix(), transposed(k.matrix(keys)), dense_rows(scores, n, keys), {a.scale, 0});
       for (i64 r = 0; r < n; ++r) {
-        T* const row = scores + r * keys;
-        const i64 seen = p.seen_by(first + r, keys);
-        const i64 line = (b * p.heads + h) * p.length + first + r;
-        if (mask.present) add_mask(row, mask, mask.row(b, h, first + r), seen);
-        lse[line] = softmax_row(row, seen);
-        for (i64 j = seen; j < keys; ++j) row[j] = T(0);
-        if (a.dropout > 0) {
-          const u32 bound = dropped_below(a.dropout);
-          const T kept = static_cast<T>(1 / (1 - a.dropout));
-          over_words(a, line * p.keys, seen, [&](i64 start, i64 count, const u32* words) {
-            for (i64 j = 0; j < count; ++j) row[start + j] = words[j] < bound ? T(0) : row[start + j] * kept;
-          });
-        }
+        lse[p.line(b, h, first + r)] = weigh(scores + r * keys, keys, p, mask, b, h, first + r);
       }
       gemm(kDtypeOf<T>, dense_rows(scores, n, keys), v.matrix(keys), y.matrix(), {1, 0});
       y.write();
@@ -260,45 +140,21 @@ void attention_backward(KernelContext& context, Views outputs, Views inputs, con
         gradient->zero();
       }
       for (i64 block = 0; block < p.blocks(); ++block) {
-        const i64 first = block * kBlock, n = p.rows_of(block), keys = p.seen_by_block(block);
+        const i64 first = block * kQueryBlock, n = p.rows_of(block), keys = p.seen_by_block(block);
         q.read(b, h, first, n);
         dy.read(b, h, first, n);
         dq.choose(b, h, first, n);
-        gemm(kDtypeOf<T>, q.matrix(), k.matrix(keys).transposed(), dense_rows(weights, n, keys), {a.scale, 0});
-        gemm(kDtypeOf<T>, dy.matrix(), v.matrix(keys).transposed(), dense_rows(slopes, n, keys), {1, 0});
+        gemm(kDtypeOf<T>, q.matrix(), transposed(k.matrix(keys)), dense_rows(weights, n, keys), {a.scale, 0});
+        gemm(kDtypeOf<T>, dy.matrix(), transposed(v.matrix(keys)), dense_rows(slopes, n, keys), {1, 0});
         for (i64 r = 0; r < n; ++r) {
-          T *const w = weights + r * keys, *const ds = slopes + r * keys;
-          const i64 seen = p.seen_by(first + r, keys);
-          const i64 line = unit * p.length + first + r;
-          if (mask.present) add_mask(w, mask, mask.row(b, h, first + r), seen);
           const E* const out = y.at(b, h, first + r);
           const T* const dout = dy.row(r);
-          // What every weight of the row shares: sum_j w_j dw_j = y . dy.
           const T shared = sum_of<T>(y.columns, [&](i64 c) { return widened(out[c]) * dout[c]; });
-          const T log_sum = lse[line];
-          if (a.dropout > 0) {
-            const u32 bound = dropped_below(a.dropout);
-            const T kept = static_cast<T>(1 / (1 - a.dropout));
-            over_words(a, line * p.keys, seen, [&](i64 start, i64 count, const u32* words) {
-              for (i64 j = 0; j < count; ++j) {
-                const T factor = words[j] < bound ? T(0) : kept;
-                const T weight = math::exp(w[start + j] - log_sum);
-                ds[start + j] = weight * (ds[start + j] * factor - shared);
-                w[start + j] = weight * factor;
-              }
-            });
-          } else {
-#pragma GCC ivdep
-            for (i64 j = 0; j < seen; ++j) {
-              const T weight = math::exp(w[j] - log_sum);
-              ds[j] = weight * (ds[j] - shared);
-              w[j] = weight;
-            }
-          }
-          for (i64 j = seen; j < keys; ++j) w[j] = ds[j] = T(0);
+          weigh_back(weights + r * keys, slopes + r * keys, keys, p, mask, b, h, first + r,
+                     lse[p.line(b, h, first + r)], shared);
         }
-        gemm(kDtypeOf<T>, dense_columns(weights, n, keys), dy.matrix(), dv.matrix(keys), {1, 1});
-        gemm(kDtypeOf<T>, dense_columns(slopes, n, keys), q.matrix(), dk.matrix(keys), {a.scale, 1});
+        gemm(kDtypeOf<T>, transposed(dense_rows(weights, n, keys)), dy.matrix(), dv.matrix(keys), {1, 1});
+        gemm(kDtypeOf<T>, transposed(dense_rows(slopes, n, keys)), q.matrix(), dk.matrix(keys), {a.scale, 1});
         gemm(kDtypeOf<T>, dense_rows(slopes, n, keys), k.matrix(keys), dq.matrix(), {a.scale, 0});
         dq.write();
       }
@@ -326,12 +182,13 @@ void with_elements(const char* name, Dtype dtype, const F& use) {
 }
 
 void forward_kernel(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
-  if (numel(at(outputs, 1)) == 0) return;
+  if (numel(at(outputs, 1)) == 0 || attention_of_bfloat16(context, outputs, inputs, attributes)) return;
   with_elements("attention", at(inputs, 0).dtype,
                 [&]<class E>(E) { attention<E>(context, outputs, inputs, attributes); });
 }
 void backward_kernel(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   if (at(inputs, 1).sizes[0] * at(inputs, 1).sizes[1] == 0) return;
+  if (attention_backward_of_bfloat16(context, outputs, inputs, attributes)) return;
   with_elements("attention_backward", at(inputs, 0).dtype,
                 [&]<class E>(E) { attention_backward<E>(context, outputs, inputs, attributes); });
 }

@@ -46,6 +46,7 @@ void over_units(KernelContext& context, i64 units, i64 scratch_bytes, const F& b
       &state);
 }
 
+inline Matrix transposed(const Matrix& m) { return {m.data, m.columns, m.rows, m.column_stride, m.row_stride}; }
 inline Matrix dense_rows(void* data, i64 rows, i64 columns) {
   return {static_cast<char*>(data), rows, columns, columns, 1};
 }
