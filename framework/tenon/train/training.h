@@ -56,6 +56,8 @@ class Training {
   void share_threads();
   void make_step();
   void check_sizes() const;
+  /// After the first forward pass.
+  void check_blocks();
   void resume();
   RunPosition position() const;
   RunParts saved_parts();
@@ -90,6 +92,8 @@ class Training {
   std::optional<DefaultDtype> dtype_;
   std::optional<MixedPrecision> precision_;
   TrainingData data_;
+  const std::shared_ptr<OperatorNames> met_ = std::make_shared<OperatorNames>();  ///< in blocks that run again
+  bool is_reach_checked_ = false;
   CheckpointedBlocks checkpoint_;
   Model model_;
   std::optional<optim::MasterWeights> masters_;
