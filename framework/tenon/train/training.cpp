@@ -119,6 +119,7 @@ void Training::prepare() {
   } catch (const Error& error) {
     throw config_.error("train.precision", error.what());
   }
+  if (!limits_.skips) precision_->never_skip();
   data_ = open_data(config_, precision.parameters);
 
   progress_.entering("making the model");

@@ -42,6 +42,7 @@ struct TrainingLimits {
   std::int64_t steps = 0;
   std::int64_t test_batches = 0;  ///< of each test
   bool tests = true;              ///< false: there is none
+  bool skips = true;              ///< false: an update is made of gradients that are not finite, too, for its memory
 };
 
 /// One run, once.
