@@ -333,5 +333,22 @@ TEST(Quantization, CountsTheNumbersThatAModelIsAndNotItsBytes) {
   EXPECT_EQ(q::parameters_of(*odd), 7 * 5 + 5 + 2 * (7 + 5));
 }
 
+// Planes go through a kernel of their own where the machine has one, and come out as they came in.
+TEST(Quantization, APictureOfFewChannelsKeepsItsOrder) {
+  manual_seed(7);
+  const Tensor x = tenon::randn({3, 12, 9, 9}), weight = tenon::randn({8, 12, 3, 3});
+  const quantized::QuantizedWeight w = quantized::quantize_weight(weight);
+  const quantized::Window window{.padding = {1, 1}};
+  const auto of = [&](MemoryFormat format) {
+    return quantized::conv2d({quantized::quantize_per_tensor(x, 0.03, 120, kUInt8, format), 0.03, 120}, w, {}, window,
+                             true);
+  };
+  const Tensor planes = of(MemoryFormat::Preserve), last = of(MemoryFormat::ChannelsLast);
+  EXPECT_LT(difference(planes, last), 1e-6);
+  EXPECT_EQ(planes.is_contiguous(), quantized::is_planar(kCPU, w.values, window, 9));
+  EXPECT_FALSE(quantized::is_planar(kCPU, w.values, {.stride = {1, 2}}, 9));
+  EXPECT_FALSE(quantized::is_planar(kCPU, w.values, {.groups = 2}, 9));
+}
+
 }  // namespace
 }  // namespace tenon::test
