@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/nn/lora.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
@@ -17,6 +18,7 @@
 
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 namespace tenon::train {
 namespace {
@@ -50,7 +52,7 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       ranks_(config, state_.ranks),
       device_(device_state(config.device)),
       computes_(device_.driver().properties().computes),
-      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)),
+      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep, met_)),
       virtual_steps_(config.devices) {}
 
 ExperimentResult Training::run() {
@@ -117,6 +119,7 @@ void Training::prepare() {
   } catch (const Error& error) {
     throw config_.error("train.precision", error.what());
   }
+  if (!limits_.skips) precision_->never_skip();
   data_ = open_data(config_, precision.parameters);
 
   progress_.entering("making the model");
@@ -128,7 +131,7 @@ void Training::prepare() {
                                 .checkpoint = checkpoint_};
   model_ = make_model_on_device(config_, request);
   if (config_.devices.size() > 1) parallel_.emplace(config_, request, model_);
-  for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
+  result_.parameters = nn::quantization::parameters_of(*model_.module);
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
   optimizer_ = make_optimizer(options_, std::move(trained));
@@ -166,19 +169,26 @@ void Training::make_step() {
   if (techniques_.chunked_loss > 0 && !model_.before_head)
     throw config_.error("train.chunked_loss", fmt::format("the model '{}' has no output layer of its own to divide",
                                                           config_.section("model").text("name")));
-  step_.emplace(StepParts{
-      .options = options_,
-      .techniques = techniques_,
-      .model = model_,
-      .data = *data_.train,
-      .optimizer = *optimizer_,
-      .precision = *precision_,
-      .ranks = ranks_,
-      .masters = masters_ ? &*masters_ : nullptr,
-      .batch_size = batch_size_,
-      .parallel = parallel_ ? &*parallel_ : nullptr,
-      .computes = computes_,
-      .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
+  step_.emplace(StepParts{.options = options_,
+                          .techniques = techniques_,
+                          .model = model_,
+                          .data = *data_.train,
+                          .optimizer = *optimizer_,
+                          .precision = *precision_,
+                          .ranks = ranks_,
+                          .masters = masters_ ? &*masters_ : nullptr,
+                          .batch_size = batch_size_,
+                          .parallel = parallel_ ? &*parallel_ : nullptr,
+                          .computes = computes_,
+                          .phase_ended = [this](RunPhase phase) {
+                            check_blocks();
+                            phases_.end(phase, device_.allocator().stats(), result_.peak);
+                          }});
+}
+
+void Training::check_blocks() {
+  if (std::exchange(is_reach_checked_, true) || checkpoint_.count() == 0) return;
+  check_reach(config_, checkpoint_.blocks(), *met_);
 }
 
 void Training::check_sizes() const {

@@ -16,6 +16,7 @@ namespace tenon::cpu {
 
 struct ChannelBlocks;
 struct ConvShape;
+struct QuantizedRows;
 
 /// Receives each kernel.
 struct KernelSink {
@@ -46,6 +47,8 @@ struct LevelFunctions {
                            float* y);
   bool (*winograd_backward_input)(KernelContext&, const ConvShape&, const float* dy, const float* w, float* dx);
   bool (*winograd_backward_weight)(KernelContext&, const ConvShape&, const float* dy, const float* x, float* dw);
+  /// kernels/quantized/vnni.h.
+  bool (*quantized_rows)(const QuantizedRows& rows);
 };
 const LevelFunctions& level_functions();
 void set_level_functions(const LevelFunctions& functions);

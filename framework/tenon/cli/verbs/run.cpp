@@ -2,6 +2,7 @@
 #include <tenon/cli/estimate/estimate_apart.h>
 #include <tenon/cli/launch/cell_worker.h>
 #include <tenon/cli/launch/launcher.h>
+#include <tenon/cli/process/exit_code.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
@@ -28,10 +29,11 @@ namespace tenon::cli {
 
 namespace {
 
-/// What is wrong with the allocator is told, with the exit code that the run would have.
+/// What is wrong with the settings or with the allocator is told, with the exit code that the run would have.
 ExitCode estimate_one(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
   const EstimateApart apart = estimate_apart(experiment, options.call_seconds);
+  if (apart.exit_code == static_cast<int>(ExitCode::kUsage)) throw ConfigError(apart.estimate.problem);
   if (options.format == TableFormat::kTable)
     print_exactly(config.resolved_toml() + "\n" + estimate_comment(apart.estimate));
   else
@@ -40,7 +42,7 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
   for (const std::string& complaint : complaints) say("tenon: " + complaint);
   if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())
     say(kit_advice({spec}));
-  if (!apart.shortage.empty()) say("tenon: " + apart.shortage);
+  if (const std::string end = apart.end_of_run(); !end.empty()) say("tenon: " + end);
   return static_cast<ExitCode>(apart.exit_code);
 }
 
@@ -85,8 +87,7 @@ ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
     if (code != ExitCode::kDone) ranks->abort("the run has ended: see its result", code);
     return code;
   } catch (const std::exception& error) {
-    const auto* const known = dynamic_cast<const Error*>(&error);
-    const ExitCode code = known == nullptr ? ExitCode::kFailed : known->exit_code();
+    const ExitCode code = exit_code_of(error);
     ranks->abort(error.what(), code);
     if (ranks->rank() == 0) throw;
     const std::string words = words_of_rank(*ranks, error);
