@@ -28,7 +28,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"."},
       {"manual", "verb.*"},
       {"process", "terminal"}}},
-    {"train", {{"models"}, {".", "config", "estimate", "input", "resume", "serve", "step"}}},
+    {"train", {{"models"}, {".", "config", "estimate", "input", "parallel", "resume", "serve", "step"}}},
     {"report", {{"measure"}, {"replay", "run"}, {"."}, {"text"}}},
     {"measure", {{"compare"}, {"bench"}, {"statistics"}}},
     {"replay",

@@ -112,7 +112,9 @@ inline void write_pictures(const Folder& folder, const std::string& name, int co
   };
   std::string pixels;
   for (int i = 0; i < count * 28 * 28; ++i) pixels += static_cast<char>((i * 37 + i / 784 * 11) & 0xff);
-  folder.write("data/" + name + "-images-idx3-ubyte", number(0x803) + number(count) + number(28) + number(28) + pixels);
+  std::string pictures;
+  for (const int each : {0x803, count, 28, 28}) pictures += number(each);
+  folder.write("data/" + name + "-images-idx3-ubyte", pictures + pixels);
   std::string classes;
   for (int i = 0; i < labels; ++i) classes += static_cast<char>(i % 10);
   folder.write("data/" + name + "-labels-idx1-ubyte", number(0x801) + number(labels) + classes);

@@ -90,5 +90,22 @@ TEST(OomHint, NeverSuggestsWhatIsOnAlready) {
   EXPECT_THAT(oom_hint(kPieces, {.stats = stats, .splits_all_sizes = false}), Not(HasSubstr("max_split_size")));
 }
 
+TEST(OomOthers, SaysHowMuchOfAFullDeviceIsInOtherHandsAndWhose) {
+  const OutOfMemoryInfo full{.requested_bytes = 2 * GiB,
+                             .allocated_bytes = 4 * GiB,
+                             .reserved_bytes = 4 * GiB,
+                             .device_free_bytes = 1 * GiB,
+                             .capacity_bytes = 8 * GiB};
+  EXPECT_EQ(oom_others(full, ""), "3.00 GiB of the device are in other hands");
+  EXPECT_EQ(oom_others(full, "process 7 (python) has 2.90 GiB"),
+            "3.00 GiB of the device are in other hands: process 7 (python) has 2.90 GiB");
+  OutOfMemoryInfo alone = full;
+  alone.capacity_bytes = 5 * GiB;
+  EXPECT_EQ(oom_others(alone, "process 7"), "") << "all of it is this allocator's, or free";
+  OutOfMemoryInfo limited = full;
+  limited.limit_bytes = 4 * GiB;
+  EXPECT_EQ(oom_others(limited, "process 7"), "") << "the limit decides";
+}
+
 }  // namespace
 }  // namespace tenon

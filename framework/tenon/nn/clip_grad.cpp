@@ -22,8 +22,10 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
   if (gradients.empty()) return 0;
   // Norms of the parts are gathered on the device, so that there is one wait for it and not one for each parameter.
   const bool infinite = norm_type == std::numeric_limits<double>::infinity();
+  const Device first = gradients.front().device();  // the stages of a pipeline have theirs on several
   for (const Tensor& gradient : gradients) {
-    norms.push_back(infinite ? gradient.abs().max().reshape({1}) : gradient.norm(norm_type).reshape({1}));
+    const Tensor norm = infinite ? gradient.abs().max().reshape({1}) : gradient.norm(norm_type).reshape({1});
+    norms.push_back(norm.to(first, norm.scalar_type()));
   }
   const Tensor all = tenon::cat(norms, 0);
   const Tensor norm = infinite ? all.max() : all.norm(norm_type);

@@ -112,7 +112,10 @@ std::vector<std::int64_t> balanced(const std::vector<std::int64_t>& weights, std
   return counts;
 }
 
-std::vector<std::int64_t> checked_balance(const Sequential& model, std::size_t stages, const PipelineOptions& options) {
+}  // namespace
+
+std::vector<std::int64_t> pipeline_balance(const Sequential& model, std::size_t stages,
+                                           const PipelineOptions& options) {
   if (stages == 0) throw Error("Pipeline: no device is named");
   if (stages > model->size())
     throw Error(fmt::format("Pipeline: {} devices for {} modules: a stage needs one at least", stages, model->size()));
@@ -134,8 +137,6 @@ std::vector<std::int64_t> checked_balance(const Sequential& model, std::size_t s
   }
   return given;
 }
-
-}  // namespace
 
 namespace detail {
 
@@ -218,7 +219,7 @@ struct Pipeline::Parts {
 
 Pipeline::Pipeline(const Sequential& model, std::vector<Device> devices, const PipelineOptions& options)
     : parts_(std::make_unique<Parts>()) {
-  const std::vector<std::int64_t> counts = checked_balance(model, devices.size(), options);
+  const std::vector<std::int64_t> counts = pipeline_balance(model, devices.size(), options);
   const std::vector<std::string> names = model->named_children().keys();
   parts_->options = options;
   auto next = model->begin();

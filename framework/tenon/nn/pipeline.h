@@ -19,6 +19,7 @@
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/tensor/tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,6 +61,11 @@ struct PipelinePass {
 /// of different stages that stand together may run at the same time.
 TENON_API std::vector<PipelinePass> pipeline_passes(PipelineSchedule schedule, std::int64_t stages,
                                                     std::int64_t micro_batches);
+
+/// How many modules of the Sequential each of so many stages gets: the balance of the options, or one with about as
+/// many parameters in each. Throws Error as Pipeline's constructor does.
+TENON_API std::vector<std::int64_t> pipeline_balance(const Sequential& model, std::size_t stages,
+                                                     const PipelineOptions& options = {});
 
 /// What a stage is and holds.
 struct PipelineStage {

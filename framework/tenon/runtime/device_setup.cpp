@@ -2,14 +2,19 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/device_use.h>
 #include <tenon/device/devices.h>
 #include <tenon/dispatch/dispatch.h>
+#include <tenon/memory/stack/oom.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/log.h>
 #include <tenon/runtime/plugins/plugins.h>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -62,6 +67,24 @@ std::unique_ptr<DeviceState> open_device(Device device) {
   return state;
 }
 
+/// "process 4711 (python) has 2.9 GiB, …": those with the most of it.
+std::string processes_on(const std::string& device) {
+  const Device which(device);
+  const std::string kind(which.type().name());
+  auto* const reporter = dynamic_cast<ReportsUse*>(&configured_backend(kind));
+  if (reporter == nullptr) return {};
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> words;
+  for (const ProcessUse& process : reporter->look(which.has_index() ? which.index() : 0).processes) {
+    if (process.pid == ::getpid() || words.size() == kMost) continue;
+    words.push_back(fmt::format("process {}{} has {}", process.pid,
+                                process.command.empty() ? "" : " (" + process.command + ")",
+                                format_bytes(process.bytes)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+[[maybe_unused]] const bool kOtherProcessesAreNamed = (set_other_processes(&processes_on), true);
 [[maybe_unused]] const bool kDeviceResolverIsSet = (set_device_resolver(&open_device), true);
 [[maybe_unused]] const bool kDeviceCounterIsSet =
     (set_device_counter([](DeviceType kind) { return configured_backend(std::string(kind.name())).device_count(); }),

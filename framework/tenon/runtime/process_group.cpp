@@ -2,11 +2,13 @@
 #include <tenon/runtime/process_group.h>
 
 #include <tenon/core/spec_names.h>
+#include <tenon/device/devices.h>
 #include <tenon/runtime/config/section_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 namespace tenon::distributed {
@@ -28,6 +30,13 @@ std::shared_ptr<Communicator> init_process_group(std::string_view spec) {
     options.set_text(setting.substr(0, equals), setting.substr(equals + 1));
   }
   return init_process_group(name, options);
+}
+
+Device device_of_rank(const ExperimentConfig& config) {
+  const RankEnvironment ranks = rank_environment();
+  if (!config.names_device_kind || ranks.size == 1) return config.device;
+  const int count = std::max(1, static_cast<int>(device_count(config.device.type())));
+  return Device(config.device.type(), static_cast<DeviceIndex>(ranks.local_rank % count));
 }
 
 }  // namespace tenon::distributed

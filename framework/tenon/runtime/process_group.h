@@ -8,6 +8,7 @@
 #include <tenon/comm/rank_environment.h>
 #include <tenon/core/export.h>
 #include <tenon/core/options.h>
+#include <tenon/runtime/config/experiment.h>
 
 #include <memory>
 #include <string_view>
@@ -20,5 +21,9 @@ namespace tenon::distributed {
 TENON_API std::shared_ptr<Communicator> init_process_group(std::string_view spec);
 /// The same with options that were validated.
 TENON_API std::shared_ptr<Communicator> init_process_group(std::string_view name, const Options& options);
+
+/// The device of this process: where the experiment names a kind alone, that of its number among the ranks of its
+/// machine, one after the other and again from the first where there are more ranks. After install().
+TENON_API Device device_of_rank(const ExperimentConfig& config);
 
 }  // namespace tenon::distributed

@@ -60,11 +60,28 @@ struct EstimatedUse {
   double idle = 0;            ///< the part of the step in which no kernel ran
 };
 
+/// What a device has of the parameters, in bytes: what plans for several ranks divide.
+struct ParameterSizes {
+  std::int64_t bytes = 0;          ///< all of them
+  std::int64_t trained_bytes = 0;  ///< that have gradients
+  std::int64_t largest_bytes = 0;  ///< the largest that has one
+  std::int64_t layer_bytes = 0;    ///< the largest layer, or child of a model that is not made of layers
+};
+
+/// What a device that is a stage of a pipeline has of the model.
+struct StageResult {
+  std::vector<std::string> layers;
+  std::int64_t parameters = 0;          ///< elements
+  std::int64_t peak_micro_batches = 0;  ///< whose activations were there at the same time
+};
+
 /// One of the devices that a run computed on.
 struct DeviceResult {
   std::string device;
   std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0;
+  std::array<std::int64_t, kPurposeCount> peak_requested_by_purpose{};
   std::optional<EstimatedUse> estimated;
+  std::optional<StageResult> stage;
 };
 
 struct ExperimentResult {
@@ -83,9 +100,10 @@ struct ExperimentResult {
   std::vector<double> step_ms;     ///< each training step
   std::int64_t warmup_steps = 0;   ///< steps before device calls are counted
   std::int64_t device_calls_after_warmup = 0;
-  std::optional<double> estimated_step_ms;  ///< on devices with a cost model: what a step would take there
-  std::vector<DeviceResult> devices;        ///< several, or one with a cost model; else none
-  MemoryStats memory;                       ///< of the device's allocator when training ended
+  std::optional<double> estimated_step_ms;      ///< on devices with a cost model: what a step would take there
+  std::vector<DeviceResult> devices;            ///< several, or one with a cost model; else none
+  std::vector<ParameterSizes> parameter_sizes;  ///< of each device of the run
+  MemoryStats memory;                           ///< of the device's allocator when training ended
   PeakPlace peak;
   std::vector<MemorySample> timeline;
   std::vector<RankMemory> ranks;                        ///< by rank; empty where there is one alone

@@ -19,6 +19,13 @@ enum class Overwrites {
   kNothing,
 };
 
+/// What only some models can.
+struct Abilities {
+  bool serves = false;      ///< requests
+  bool has_stages = false;  ///< it is made of layers, which a pipeline divides over devices
+  bool is_divided = false;  ///< train.tensor_parallel divides each of them over ranks
+};
+
 struct KnownModel {
   const char* name;
   Model (*make)(const ModelRequest&);
@@ -26,22 +33,41 @@ struct KnownModel {
   Overwrites overwrites;
   std::vector<std::string> settings;  ///< that it reads
   Presets (*presets)() = nullptr;
-  bool serves = false;
+  Abilities can = {};
 };
 
 const std::vector<KnownModel>& known_models() {
   static const std::vector<KnownModel> models = {
-      {"mlp", make_mlp, Task::kClassify, Overwrites::kActivations, {"hidden", "layers", "dropout"}},
+      {"mlp",
+       make_mlp,
+       Task::kClassify,
+       Overwrites::kActivations,
+       {"hidden", "layers", "dropout"},
+       nullptr,
+       {.has_stages = true}},
       {"lenet", make_lenet, Task::kClassify, Overwrites::kActivations, {"dropout"}},
-      {"resnet8", make_resnet8, Task::kClassify, Overwrites::kActivations, {}},
+      {"resnet8", make_resnet8, Task::kClassify, Overwrites::kActivations, {}, nullptr, {.has_stages = true}},
       {"vit",
        make_vit,
        Task::kClassify,
        Overwrites::kStream,
        {"hidden", "layers", "heads", "activation", "patch", "preset", "dropout"},
-       vit_presets},
-      {"resnet18", make_resnet18, Task::kClassify, Overwrites::kActivations, {"stem", "preset"}, resnet_presets},
-      {"resnet50", make_resnet50, Task::kClassify, Overwrites::kActivations, {"stem", "preset"}, resnet_presets},
+       vit_presets,
+       {.is_divided = true}},
+      {"resnet18",
+       make_resnet18,
+       Task::kClassify,
+       Overwrites::kActivations,
+       {"stem", "preset"},
+       resnet_presets,
+       {.has_stages = true}},
+      {"resnet50",
+       make_resnet50,
+       Task::kClassify,
+       Overwrites::kActivations,
+       {"stem", "preset"},
+       resnet_presets,
+       {.has_stages = true}},
       {"unet", make_unet, Task::kSegment, Overwrites::kActivations, {"hidden", "layers", "dropout"}},
       {"ddpm",
        make_ddpm,
@@ -68,21 +94,21 @@ const std::vector<KnownModel>& known_models() {
        Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "dropout"},
        nullptr,
-       /*serves=*/true},
+       {.serves = true, .has_stages = true, .is_divided = true}},
       {"gpt2",
        make_gpt,
        Task::kLanguage,
        Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "preset", "dropout"},
        gpt2_presets,
-       /*serves=*/true},
+       {.serves = true, .has_stages = true, .is_divided = true}},
       {"llama",
        make_llama,
        Task::kLanguage,
        Overwrites::kStream,
        {"hidden", "layers", "heads", "kv_heads", "intermediate", "rotary_factor", "preset", "tied", "dropout"},
        llama_presets,
-       /*serves=*/true},
+       {.serves = true, .has_stages = true, .is_divided = true}},
       {"moe",
        make_moe,
        Task::kLanguage,
@@ -154,12 +180,18 @@ std::vector<std::string> settings_of(std::string_view model) {
   return settings;
 }
 
-std::vector<std::string> serving_models() {
+namespace {
+std::vector<std::string> models_that(bool Abilities::*can) {
   std::vector<std::string> names;
   for (const KnownModel& model : known_models())
-    if (model.serves) names.emplace_back(model.name);
+    if (model.can.*can) names.emplace_back(model.name);
   return names;
 }
+}  // namespace
+
+std::vector<std::string> serving_models() { return models_that(&Abilities::serves); }
+std::vector<std::string> staged_models() { return models_that(&Abilities::has_stages); }
+std::vector<std::string> divided_models() { return models_that(&Abilities::is_divided); }
 
 Task task_of(std::string_view name) { return find(name).task; }
 
@@ -198,7 +230,8 @@ Model make_model(const ModelRequest& request) {
                         .inplace_activations = request.inplace_activations,
                         .mixed_precision = request.mixed_precision,
                         .lora_rank = request.lora_rank,
-                        .checkpoint = request.checkpoint};
+                        .checkpoint = request.checkpoint,
+                        .tensor_parallel = request.tensor_parallel};
   return known.make(resolved);
 }
 

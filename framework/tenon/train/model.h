@@ -5,7 +5,9 @@
 #include <tenon/core/options.h>
 #include <tenon/nn/module.h>
 #include <tenon/train/checkpointed.h>
+#include <tenon/train/parallel/layers.h>
 #include <tenon/train/serve/kv_cache.h>
+#include <tenon/train/parallel/tensor_parallel.h>
 #include <tenon/train/theory.h>
 
 #include <cstdint>
@@ -37,6 +39,7 @@ struct ModelRequest {
   bool mixed_precision = false;  ///< it will run under autocast: for its closed forms
   std::int64_t lora_rank = 0;    ///< > 0: only matrices beside its linear layers will learn: likewise
   CheckpointedBlocks checkpoint{};
+  SharedTensorParallel tensor_parallel = nullptr;  ///< of divided_models()
 };
 
 /// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).
@@ -50,6 +53,8 @@ struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text. Of kDenoise the noise.
   std::function<Tensor(const Tensor&)> forward;
+  /// What forward() does, layer by layer; empty: the model is not made of such.
+  ModelLayers stages;
   /// Of language models: forward() without the output layer. Empty for others.
   std::function<HeadInput(const Tensor&)> before_head;
   /// Of what forward gave last, and the targets; empty: the cross entropy of logits.
@@ -97,6 +102,10 @@ std::string preset_list();
 
 /// Those that can serve requests.
 std::vector<std::string> serving_models();
+/// Those that are made of layers one after another, which the stages of a pipeline divide.
+std::vector<std::string> staged_models();
+/// Those whose layers can be divided over ranks.
+std::vector<std::string> divided_models();
 
 /// Throws Error for an unknown name.
 TENON_API Task task_of(std::string_view name);

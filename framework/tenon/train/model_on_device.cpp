@@ -2,6 +2,7 @@
 #include <tenon/train/model_on_device.h>
 
 #include <tenon/train/serve/serving.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
@@ -45,6 +46,15 @@ Model make_whole_model(const ExperimentConfig& config, const ModelRequest& reque
   return model;
 }
 
+/// The layers of each stage to its device, by `move`.
+template <class Move>
+void place_stages(const ExperimentConfig& config, const Model& model, Move move) {
+  const std::vector<std::int64_t> sizes = stage_sizes(config, model);
+  std::size_t layer = 0;
+  for (std::size_t stage = 0; stage < sizes.size(); ++stage)
+    for (std::int64_t i = 0; i < sizes[stage]; ++i) move(*model.stages.layers->ptr(layer++), config.devices[stage]);
+}
+
 }  // namespace
 
 Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request) {
@@ -54,13 +64,19 @@ Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& r
     const nn::ParametersWithoutMemory scope(config.device);
     Model model = make_whole_model(config, request);
     PurposeGuard purpose(Purpose::kParameter);
-    model.module->to_empty(config.device);
+    if (is_pipeline(config))
+      place_stages(config, model, [](nn::Module& layer, Device device) { layer.to_empty(device); });
+    else
+      model.module->to_empty(config.device);
     return model;
   }
   Model model = make_whole_model(config, request);
   if (config.device.is_cpu()) return model;
   PurposeGuard purpose(Purpose::kParameter);
-  model.module->to(config.device);
+  if (is_pipeline(config))
+    place_stages(config, model, [](nn::Module& layer, Device device) { layer.to(device); });
+  else
+    model.module->to(config.device);
   return model;
 }
 

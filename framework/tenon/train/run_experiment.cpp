@@ -40,6 +40,7 @@ void check_experiment(const ExperimentConfig& config) {
     return train::check_serving(config);
   }
   train::check_ranks(config);
+  train::check_tensor_parallel(config);
   train::check_data(config);
   train::check_auto_batch(config);
   if (config.devices.size() > 1 && train::has_auto_batch(config))

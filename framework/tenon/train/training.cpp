@@ -101,6 +101,10 @@ ExperimentResult Training::so_far() const {
   if (options_.boolean("checkpoint"))
     result.figures.emplace_back(kCheckpointedBlocks, static_cast<double>(checkpoint_.count()));
   virtual_steps_.note(result);
+  if (pipeline_) {
+    pipeline_->note(result.devices);
+    result.figures.emplace_back("pipeline_bubble", pipeline_->bubble());
+  }
   if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
@@ -128,10 +132,17 @@ void Training::prepare() {
                                 .inplace_activations = options_.boolean("inplace_activations"),
                                 .mixed_precision = precision.autocast.has_value(),
                                 .lora_rank = options_.integer("lora_rank"),
-                                .checkpoint = checkpoint_};
+                                .checkpoint = checkpoint_,
+                                .tensor_parallel = ranks_.tensor_parallel()};
   model_ = make_model_on_device(config_, request);
-  if (config_.devices.size() > 1) parallel_.emplace(config_, request, model_);
+  if (is_pipeline(config_))
+    pipeline_.emplace(config_, model_);
+  else if (config_.devices.size() > 1)
+    parallel_.emplace(config_, request, model_);
   result_.parameters = nn::quantization::parameters_of(*model_.module);
+  if (const auto& divided = ranks_.tensor_parallel())
+    for (const Tensor& part : divided->parts()) result_.parameters += part.numel() * (divided->size() - 1);
+  result_.parameter_sizes = parameter_sizes(*model_.module, model_.stages, config_.devices);
   std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   if (techniques_.master_weights) trained = masters_.emplace(std::move(trained)).parameters();
   optimizer_ = make_optimizer(options_, std::move(trained));
@@ -179,6 +190,7 @@ void Training::make_step() {
                           .masters = masters_ ? &*masters_ : nullptr,
                           .batch_size = batch_size_,
                           .parallel = parallel_ ? &*parallel_ : nullptr,
+                          .pipeline = pipeline_ ? &*pipeline_ : nullptr,
                           .computes = computes_,
                           .phase_ended = [this](RunPhase phase) {
                             check_blocks();
@@ -203,10 +215,10 @@ void Training::check_sizes() const {
   } catch (const Error& error) {
     throw config_.error("train.quantize", error.what());
   }
-  if (const std::int64_t parts = options_.integer("micro_batches"); parts * ranks_.size() > batch_size_) {
-    throw config_.error("train.micro_batches", ranks_.are_many()
+  if (const std::int64_t parts = options_.integer("micro_batches"); parts * ranks_.batch_parts() > batch_size_) {
+    throw config_.error("train.micro_batches", ranks_.batch_parts() > 1
                                                    ? fmt::format("{} parts on each of {} ranks, of a batch of {}",
-                                                                 parts, ranks_.size(), batch_size_)
+                                                                 parts, ranks_.batch_parts(), batch_size_)
                                                    : fmt::format("{} parts of a batch of {}", parts, batch_size_));
   }
 }
@@ -260,7 +272,7 @@ void Training::save() {
 
 /// A run goes on where its state cannot be kept: its figures are worth more.
 void Training::keep_state() {
-  if (!state_.file.empty()) ranks_.save_on_writer([this] { write_state(); });
+  if (!state_.file.empty() && !ranks_.tensor_parallel()) ranks_.save_on_writer([this] { write_state(); });
 }
 
 void Training::write_state() {
@@ -364,7 +376,9 @@ double Training::step_or_retry(std::int64_t first) {
     if (step_->is_updating()) throw;  // parameters may have changed already
     if (ranks_.are_many()) throw;     // and gradients of this step are with the other ranks already
     model_.module->zero_grad(/*set_to_none=*/true);
-    if (device_.allocator().trim(0) == 0) throw;  // nothing was cached: a second try would end the same
+    std::size_t given_back = 0;
+    for (const Device& device : config_.devices) given_back += device_state(device).allocator().trim(0);
+    if (given_back == 0) throw;  // nothing was cached: a second try would end the same
     progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
                                error.what()));
   }

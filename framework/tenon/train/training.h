@@ -99,6 +99,7 @@ class Training {
   Model model_;
   std::optional<optim::MasterWeights> masters_;
   std::optional<DataParallel> parallel_;
+  std::optional<PipelineParallel> pipeline_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;
   std::optional<TrainingStep> step_;

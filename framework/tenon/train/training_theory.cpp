@@ -22,7 +22,7 @@ TheoryRequest Training::theory_request() const {
           .state = state_bytes(options_, ranks_.remembered(nn::trainable_parameters(*model_.module))),
           .data_bytes = now.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current,
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
-          .batch_size = (batch_size_ + ranks_.size() - 1) / ranks_.size(),
+          .batch_size = (batch_size_ + ranks_.batch_parts() - 1) / ranks_.batch_parts(),
           .micro_batches = techniques_.micro_batches,
           .checkpointed = checkpoint_.count(model_.activations.blocks),
           .kept = kept_of(model_.activations, techniques_.checkpoint_keep),
@@ -35,7 +35,8 @@ TheoryRequest Training::theory_request() const {
 /// Of what the model keeps: none is known where blocks keep results of single operators.
 bool Training::has_closed_form() const {
   return model_.activations.blocks > 0 && techniques_.checkpoint_keep.operators.empty() &&
-         (!techniques_.lora || has_low_rank_form(options_));
+         (!techniques_.lora || has_low_rank_form(options_)) &&
+         (!ranks_.tensor_parallel() || !techniques_.offload_activations);
 }
 
 void Training::choose_checkpoints() {
@@ -59,6 +60,7 @@ void Training::choose_checkpoints() {
 
 /// What should come out: of activations and gradients for models that have a closed form.
 void Training::note_theory() {
+  if (pipeline_) return;  // of a stage none is known
   const TheoryRequest request = theory_request();
   if (techniques_.lora) result_.figures.emplace_back("trained_parameters", trained_elements(*model_.module));
   result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);

@@ -115,5 +115,53 @@ TEST_F(DryRun, NamesTheBatchThatAutoFinds) {
   EXPECT_TRUE(cells[1]["auto_batch_size"].is_null());
 }
 
+TEST_F(EstimateVerb, OfSeveralRanksHasARowForEachAndNamesTheWorst) {
+  const Said said = tenon({"run", "exp.toml", "--dry-run", "--ranks", "3", "--device-size", "64MiB"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("# rank  device"), HasSubstr("#    2  cpu:0"), HasSubstr("# worst: rank "),
+                              HasSubstr("which fits 64.0 MiB")));
+  const Said alone = tenon({"run", "exp.toml", "--dry-run"});
+  EXPECT_EQ(alone.out.find("# rank"), std::string::npos) << "of one process there is one estimate";
+}
+
+TEST_F(EstimateVerb, OfStagesHasARowForEachDevice) {
+  const Said said = tenon({"run", "exp.toml", "--dry-run", "device.names=simulated:0,simulated:1",
+                           "device.simulated.count=2", "train.parallel=pipeline", "train.micro_batches=2"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("simulated:0  layer0"), HasSubstr("simulated:1  layer1 to head")));
+}
+
+TEST_F(EstimateVerb, OfLayoutsSaysWhichFitADevice) {
+  const std::vector<std::string> words = {
+      "run",     "large.toml",    "model.name=gpt",     "model.hidden=256",     "--dry-run", "--layouts", "4",
+      "--quiet", "model.heads=4", "train.batch_size=4", "train.micro_batches=1"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return tenon(all);
+  };
+  const Said said = with({"--device-size", "24MiB"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("zero"), HasSubstr("15 layouts"), HasSubstr(" fit 24.0 MiB"),
+                              HasSubstr("addresses, theory"), HasSubstr("  yes"), HasSubstr("  no")));
+  EXPECT_EQ(with({"--device-size", "1MiB"}).code, 4) << "none fits";
+  EXPECT_THAT(with({"--format", "json"}).out, AllOf(HasSubstr("\"tensor\": 4"), HasSubstr("\"fits\": null")));
+}
+
+TEST_F(EstimateVerb, PlansThatAreNotOfADryRunAreRefused) {
+  const auto refused = [&](std::vector<std::string> words, const char* why) {
+    words.insert(words.begin(), {"run", "exp.toml"});
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2);
+    EXPECT_THAT(said.error, HasSubstr(why));
+  };
+  refused({"--ranks", "2"}, "--ranks is an estimate: it goes with --dry-run");
+  refused({"--layouts", "2"}, "--layouts is an estimate: it goes with --dry-run");
+  refused({"--device-size", "1GiB"}, "--device-size is what an estimate is held against");
+  refused({"--dry-run", "--layouts", "2", "--sweep", "train.lr=0.1,0.2"}, "--layouts is of one experiment");
+  refused({"--dry-run", "--device-size", "80"}, "80");
+  refused({"--dry-run", "--ranks", "2", "train.optimizer_in_backward=true"}, "ranks sum their gradients");
+}
+
 }  // namespace
 }  // namespace tenon::test

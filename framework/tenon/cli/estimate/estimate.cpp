@@ -4,10 +4,10 @@
 
 namespace tenon::cli {
 
-Estimate estimate_of(const ExperimentConfig& config) {
+Estimate estimate_of(const ExperimentConfig& config, const train::PlannedRank& rank) {
   Estimate estimate;
   try {
-    estimate.memory = estimate_memory(config);
+    estimate.memory = estimate_memory(config, rank);
   } catch (const std::exception& error) {
     estimate.problem = error.what();
   }

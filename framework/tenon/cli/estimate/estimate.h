@@ -5,7 +5,7 @@
 
 namespace tenon::cli {
 
-/// No device may be open. Throws nothing: an estimate that cannot be made stops no run.
-Estimate estimate_of(const ExperimentConfig& config);
+/// Of several ranks this one. No device may be open. Throws nothing: an estimate that cannot be made stops no run.
+Estimate estimate_of(const ExperimentConfig& config, const train::PlannedRank& rank = {});
 
 }  // namespace tenon::cli

@@ -44,11 +44,23 @@ constexpr std::size_t kMostFaults = 8;
 constexpr std::chrono::milliseconds kLook{50};
 constexpr int kLooksForItsStack = 60;
 
+constexpr std::size_t kMostDevices = 256;
+
+struct KeptDevice {
+  char device[32];
+  char layers[64];
+  std::int64_t requested_bytes, allocated_bytes, reserved_bytes;
+  std::int64_t by_purpose[kPurposeCount];
+  ParameterSizes parameters;
+};
+
 struct EstimatePage {
   CallBoard board;
   CrashNote crash;
   bool has_figures;
   KeptFigures figures;
+  std::uint32_t device_count;
+  KeptDevice devices[kMostDevices];
   std::int32_t exit_code;
   char problem[4096];
   char faults[kMostFaults][400];
@@ -67,8 +79,39 @@ void keep(KeptFigures& to, const MemoryEstimate& estimate) {
   to.raise_purposes(memory);
 }
 
+void keep_devices(EstimatePage& page, const std::vector<DeviceEstimate>& devices) {
+  page.device_count = static_cast<std::uint32_t>(std::min(devices.size(), kMostDevices));
+  for (std::size_t i = 0; i < page.device_count; ++i) {
+    KeptDevice& kept = page.devices[i];
+    keep_text(kept.device, sizeof kept.device, devices[i].device);
+    keep_text(kept.layers, sizeof kept.layers, devices[i].layers);
+    kept.requested_bytes = devices[i].requested_bytes;
+    kept.allocated_bytes = devices[i].allocated_bytes;
+    kept.reserved_bytes = devices[i].reserved_bytes;
+    std::ranges::copy(devices[i].requested_by_purpose, kept.by_purpose);
+    kept.parameters = devices[i].parameters;
+  }
+}
+
+std::vector<DeviceEstimate> devices_of(const EstimatePage& page) {
+  std::vector<DeviceEstimate> devices;
+  for (std::size_t i = 0; i < page.device_count; ++i) {
+    const KeptDevice& kept = page.devices[i];
+    devices.push_back({.device = kept.device,
+                       .layers = kept.layers,
+                       .requested_bytes = kept.requested_bytes,
+                       .allocated_bytes = kept.allocated_bytes,
+                       .reserved_bytes = kept.reserved_bytes,
+                       .requested_by_purpose = {},
+                       .parameters = kept.parameters});
+    std::ranges::copy(kept.by_purpose, devices.back().requested_by_purpose.begin());
+  }
+  return devices;
+}
+
 MemoryEstimate memory_of(const KeptFigures& kept) {
-  MemoryEstimate estimate{.parameters = kept.parameters, .memory = {}, .batch_size = kept.auto_batch_size};
+  MemoryEstimate estimate{
+      .parameters = kept.parameters, .memory = {}, .devices = {}, .batch_size = kept.auto_batch_size};
   MemoryStats& memory = estimate.memory;
   memory.requested_bytes.peak = kept.peak_requested_bytes;
   memory.allocated_bytes.peak = kept.peak_allocated_bytes;
@@ -108,15 +151,15 @@ void keep(EstimatePage& page, const OutOfMemoryInfo& shortage) {
 }
 
 /// What the allocator does wrong was noticed without the ceilings already.
-void look_for_shortage(EstimatePage& page, const ExperimentConfig& experiment) {
+void look_for_shortage(EstimatePage& page, const ExperimentConfig& experiment, const train::PlannedRank& rank) {
   conformance::ServiceFaults known([] { return std::string(); });
   ExperimentConfig watched = experiment;
   watched.allocator.policy = conformance::watched_in_service(experiment.allocator.policy, page.board, known);
-  if (const std::optional<OutOfMemoryInfo> shortage = estimate_shortage(watched)) keep(page, *shortage);
+  if (const std::optional<OutOfMemoryInfo> shortage = estimate_shortage(watched, rank)) keep(page, *shortage);
 }
 
 /// In the child.
-void fill(EstimatePage& page, const ExperimentConfig& experiment) {
+void fill(EstimatePage& page, const ExperimentConfig& experiment, const train::PlannedRank& rank) {
   leave_no_core_file();
   leave_crash_note(page.crash, /*names_frames=*/false);
   conformance::ServiceFaults faults([] { return std::string(); });
@@ -125,12 +168,13 @@ void fill(EstimatePage& page, const ExperimentConfig& experiment) {
   try {
     check_experiment(watched);
     ExperimentConfig settled = train::with_searched(watched);
-    MemoryEstimate estimate = estimate_memory(settled);
+    MemoryEstimate estimate = estimate_memory(settled, rank);
     if (train::has_auto_batch(watched)) estimate.batch_size = settled.section("train").integer("batch_size");
     keep(page.figures, estimate);
+    keep_devices(page, estimate.devices);
     page.has_figures = true;
     settled.allocator = experiment.allocator;
-    look_for_shortage(page, settled);
+    look_for_shortage(page, settled, rank);
   } catch (const conformance::EndOfService& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
     page.exit_code = static_cast<int>(error.exit_code());  // the faults say it too
@@ -200,11 +244,11 @@ void tell_of_death(EstimateApart& result, const EstimatePage& page, int status, 
                            crash_cause(page.crash, signal));
 }
 
-EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) {
+EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds, const train::PlannedRank& rank) {
   const Page page = make_shared_page();
   const ChildProcess child = fork_to_answer("an estimate", [&](int answer_to) {
     leave_the_parent(answer_to);
-    fill(*page, experiment);
+    fill(*page, experiment, rank);
     ::_exit(0);  // with whatever the estimate left unprinted
   });
   Ender ender(child.pid);
@@ -220,7 +264,10 @@ EstimateApart estimate(const ExperimentConfig& experiment, double call_seconds) 
   ::close(child.answer);
   EstimateApart result;
   const bool is_whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (is_whole && page->has_figures) result.estimate.memory = memory_of(page->figures);
+  if (is_whole && page->has_figures) {
+    result.estimate.memory = memory_of(page->figures);
+    result.estimate.memory->devices = devices_of(*page);
+  }
   result.estimate.problem = page->problem;
   result.exit_code = page->exit_code;
   if (page->shortage[0] != 0) result.shortage = fmt::format("a run would end out of memory: {}", page->shortage);
@@ -246,9 +293,9 @@ std::string EstimateApart::end_of_run() const {
   return has_died || !faults.empty() ? std::string() : estimate.problem;
 }
 
-EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds) {
+EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds, const train::PlannedRank& rank) {
   try {
-    return estimate(experiment, call_seconds);
+    return estimate(experiment, call_seconds, rank);
   } catch (const std::exception& problem) {  // no process could be had
     EstimateApart result;
     result.estimate.problem = problem.what();

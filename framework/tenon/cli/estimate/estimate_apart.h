@@ -24,7 +24,8 @@ struct EstimateApart {
   std::string end_of_run() const;
 };
 
-/// The allocator may take `call_seconds` for one call. Throws nothing.
-EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds);
+/// The allocator may take `call_seconds` for one call. Of several ranks this one. Throws nothing.
+EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds,
+                             const train::PlannedRank& rank = {});
 
 }  // namespace tenon::cli

@@ -20,6 +20,9 @@ struct RunOptions {
   std::string out;
   std::string record;
   bool dry_run = false;
+  int ranks = 0;            ///< of a dry run: so many are to be estimated; 0: those that were launched
+  int layouts = 0;          ///< of a dry run: ways to spread the model over so many devices; 0: none
+  std::string device_size;  ///< that ranks and layouts are held against; empty: nothing
   bool quiet = false;
   std::string resume;                  ///< the folder to go on in
   unsigned jobs = 1;                   ///< cells at a time

@@ -110,11 +110,12 @@ class OneRun {
     }
     watch_->entering("the end, when the device is closed");
     shutdown();
-    if (!is_interrupted && report_section().boolean("estimate") && record_.result.ranks.empty()) {
+    if (!is_interrupted && report_section().boolean("estimate")) {
       watch_->entering("the estimate of its memory");
       ExperimentConfig estimated = experiment_;
       estimated.allocator.policy = watch_->watched(estimated.allocator.policy);
-      record_.estimate = estimate_of(estimated);
+      const auto ranks = static_cast<int>(record_.result.ranks.size());
+      record_.estimate = estimate_of(estimated, {.rank = 0, .size = std::max(ranks, 1)});
     }
     judge();
     if (record_.estimate || !record_.faults.empty()) write_results();

@@ -56,6 +56,8 @@ ExitCode run_rank(const RunOptions& options, const Config& config, std::shared_p
   check_experiment(experiment);
   drop_layers_that_write(experiment);
   install(experiment);
+  experiment.device = distributed::device_of_rank(experiment);
+  experiment.devices = {experiment.device};
   RunState state{.ranks = std::move(ranks)};
   if (!options.resume.empty()) {
     std::error_code ignored;

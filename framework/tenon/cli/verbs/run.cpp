@@ -1,5 +1,5 @@
 // `tenon run`: one experiment in this process, or a sweep with a process for each cell.
-#include <tenon/cli/estimate/estimate_apart.h>
+#include <tenon/cli/estimate/estimate_layouts.h>
 #include <tenon/cli/launch/cell_worker.h>
 #include <tenon/cli/launch/launcher.h>
 #include <tenon/cli/process/exit_code.h>
@@ -10,10 +10,13 @@
 #include <tenon/cli/run/one_run.h>
 #include <tenon/cli/run/rank_run.h>
 #include <tenon/cli/run/sweep.h>
+#include <tenon/cli/terminal/print.h>
+#include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/terminal/without_effect.h>
 #include <tenon/cli/verb.h>
 #include <tenon/cli/watch/death_report.h>
 #include <tenon/comm/rank_environment.h>
+#include <tenon/core/units.h>
 #include <tenon/report/kit_advice.h>
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/runtime/environment.h>
@@ -24,26 +27,76 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 namespace tenon::cli {
 
 namespace {
 
+std::int64_t device_bytes_of(const RunOptions& options) {
+  return options.device_size.empty() ? 0 : static_cast<std::int64_t>(parse_size(options.device_size));
+}
+
+/// "# " before each line, for TOML.
+std::string commented(const std::string& text) {
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
+  return out;
+}
+
 /// What is wrong with the settings or with the allocator is told, with the exit code that the run would have.
 ExitCode estimate_one(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
-  const EstimateApart apart = estimate_apart(experiment, options.call_seconds);
+  const int launched = experiment.distributed.name.empty() ? 1 : rank_environment().size;
+  const RanksEstimate estimate =
+      estimate_ranks(experiment, options.ranks > 0 ? options.ranks : launched, options.call_seconds);
+  const EstimateApart& apart = estimate.first;
   if (apart.exit_code == static_cast<int>(ExitCode::kUsage)) throw ConfigError(apart.estimate.problem);
-  if (options.format == TableFormat::kTable)
+  const std::int64_t device_bytes = device_bytes_of(options);
+  const bool has_rows = estimate.rows.size() > 1;
+  if (options.format == TableFormat::kTable) {
     print_exactly(config.resolved_toml() + "\n" + estimate_comment(apart.estimate));
-  else
-    print_exactly(render(estimate_table({}, {{}}, {apart.estimate}), options.format, environment_json()));
+    if (has_rows)
+      print_exactly("#\n" + commented(ranks_table(estimate.rows, device_bytes).text(output_screen()) +
+                                      ranks_remark(estimate.rows, device_bytes)));
+  } else {
+    print_exactly(
+        render(has_rows ? ranks_table(estimate.rows, device_bytes) : estimate_table({}, {{}}, {apart.estimate}),
+               options.format, environment_json()));
+  }
   const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
   for (const std::string& complaint : complaints) say("tenon: " + complaint);
   if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())
     say(kit_advice({spec}));
   if (const std::string end = apart.end_of_run(); !end.empty()) say("tenon: " + end);
   return static_cast<ExitCode>(apart.exit_code);
+}
+
+ExitCode estimate_all_layouts(const RunOptions& options, const Config& config) {
+  const std::int64_t device_bytes = device_bytes_of(options);
+  std::vector<LayoutRow> rows;
+  {
+    ProgressLine line("estimating", options.quiet);
+    rows = estimate_layouts(config.experiment(), options.layouts, options.call_seconds,
+                            [&](std::size_t done, std::size_t all) { line.update(done, all); });
+  }
+  print(render(layouts_table(rows, device_bytes), options.format, environment_json()));
+  if (options.format == TableFormat::kTable) print(layouts_footer(rows, device_bytes));
+  end_promise();
+  if (interrupt_signal() != 0) return interrupted_exit_code();
+  return device_bytes > 0 && !has_fitting(rows, device_bytes) ? ExitCode::kOutOfMemory : ExitCode::kDone;
+}
+
+/// Options of plans are those of a dry run of one experiment.
+void check_plan_options(const RunOptions& options, bool is_sweep) {
+  const auto refuse = [](const std::string& why) { throw ConfigError(why); };
+  const char* const asked = options.layouts > 0 ? "--layouts" : options.ranks > 0 ? "--ranks" : nullptr;
+  if (asked != nullptr && !options.dry_run) refuse(fmt::format("{} is an estimate: it goes with --dry-run", asked));
+  if (asked != nullptr && is_sweep)
+    refuse(fmt::format("{} is of one experiment: --no-sweep leaves out the sweep", asked));
+  if (!options.device_size.empty() && !options.dry_run)
+    refuse("--device-size is what an estimate is held against: it goes with --dry-run and --ranks or --layouts");
 }
 
 void say_what_changes_nothing(const RunOptions& options, bool is_sweep) {
@@ -119,6 +172,7 @@ ExitCode run(const RunOptions& given) {
   if (!options.launcher.empty() && !is_sweep)
     throw ConfigError("--launcher runs the cells of a sweep elsewhere, and this is one run: leave it out");
   say_what_changes_nothing(asked, is_sweep);
+  check_plan_options(options, is_sweep);
   if (options.dry_run && is_silent_rank(options)) return ExitCode::kDone;
   if (is_sweep && rank_environment().size > 1)
     throw ConfigError(
@@ -126,6 +180,10 @@ ExitCode run(const RunOptions& given) {
   if (options.dry_run && is_sweep) {
     catch_interrupts(options.quiet ? "" : "ending with the cells that are estimated");
     return estimate_sweep(options, config);
+  }
+  if (options.layouts > 0) {
+    catch_interrupts(options.quiet ? "" : "ending with the layouts that are estimated");
+    return estimate_all_layouts(options, config);
   }
   if (options.dry_run) return estimate_one(options, config);
   if (options.is_cell()) end_with_parent(options.parent);
@@ -184,6 +242,17 @@ void add_run(Verb program, Outcome& outcome) {
                   fmt::format("record its memory: {} or {}", recording_words(), kAllRecordings))
       .type_name("LIST");
   verb.add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
+  const Option ranks = verb.add_option("--ranks", options->ranks, "with --dry-run: what each of so many ranks needs")
+                           .type_name("N")
+                           .range(1, 4096);
+  verb.add_option("--layouts", options->layouts,
+                  "with --dry-run: ways to spread the model over so many devices, and what they need")
+      .type_name("N")
+      .range(1, 4096)
+      .excludes(ranks);
+  verb.add_option("--device-size", options->device_size, "of each device: which ranks or layouts fit")
+      .type_name("SIZE")
+      .check([](const std::string& size) { return forgotten_unit(size); });
   add_format_option(verb, options->format);
   add_quiet_option(verb, options->quiet);
   verb.add_option("--work-in", options->work_in).hidden();

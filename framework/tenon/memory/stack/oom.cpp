@@ -77,6 +77,33 @@ OomCause oom_cause(const OutOfMemoryInfo& info) {
   return OomCause::kFull;
 }
 
+std::string oom_others(const OutOfMemoryInfo& info, const std::string& names) {
+  constexpr std::size_t kLeast = MiB;  // less is rounding of somebody's
+  const std::size_t known = info.device_free_bytes + info.reserved_bytes;
+  if (info.limit_bytes != 0 || oom_cause(info) != OomCause::kFull || info.capacity_bytes < known + kLeast) return {};
+  return fmt::format("{} of the device are in other hands{}{}", format_bytes(info.capacity_bytes - known),
+                     names.empty() ? "" : ": ", names);
+}
+
+namespace {
+OtherProcesses& other_processes() {
+  static auto* names = new OtherProcesses;
+  return *names;
+}
+
+/// Nothing that goes wrong in asking hides that memory has run out.
+std::string others_of(const OutOfMemoryInfo& info) {
+  if (oom_others(info, "").empty()) return {};
+  try {
+    return oom_others(info, other_processes() ? other_processes()(info.device) : "");
+  } catch (const std::exception&) {
+    return oom_others(info, "");
+  }
+}
+}  // namespace
+
+void set_other_processes(OtherProcesses names) { other_processes() = std::move(names); }
+
 std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
   const std::size_t cached = info.reserved_bytes - std::min(info.reserved_bytes, info.allocated_bytes);
   const std::size_t needed = info.allocated_bytes + info.requested_bytes;
@@ -151,6 +178,8 @@ void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& f
                                 .is_expandable = stats.device_maps != 0,
                                 .splits_all_sizes = stats.policy.max_split_size < 0});
   }
+  if (const std::string others = others_of(info); !others.empty())
+    info.hint += (info.hint.empty() ? "" : "; ") + others;
   if (History* told = history()) {
     told->record({.action = HistoryAction::kOom,
                   .purpose = request.purpose,

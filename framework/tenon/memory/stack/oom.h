@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace tenon {
 
@@ -35,6 +36,16 @@ enum class OomCause : std::uint8_t {
   kFull       ///< what lives and what was asked for are more than there is
 };
 TENON_API OomCause oom_cause(const OutOfMemoryInfo& info);
+
+/// What of a device that is full others have: other processes, other allocators. Two figures of `info` tell how much,
+/// and `names` who, where somebody can: "3.0 GiB of the device are in other hands: process 4711 (python) has 2.9 GiB".
+/// Empty where a limit decides, and where hardly anything is.
+TENON_API std::string oom_others(const OutOfMemoryInfo& info, const std::string& names);
+
+/// Names the other processes that use a device, with what they have of it; empty: nobody knows.
+using OtherProcesses = std::function<std::string(const std::string& device)>;
+/// Who is asked for them when memory has run out.
+TENON_API void set_other_processes(OtherProcesses names);
 
 /// One sentence on what would have helped; never a setting that is on already. Empty when nothing is known.
 TENON_API std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances);

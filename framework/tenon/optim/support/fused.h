@@ -9,7 +9,7 @@
 namespace tenon::optim {
 
 /// outputs[k][i] and gradients[i] belong together; a list of undefined tensors stands for "not used". Bumps the version
-/// of what is written.
+/// of what is written. Parameters may lie on several devices: each gets a call of its own.
 void call_fused(std::string_view kernel, const std::vector<std::vector<Tensor>>& outputs,
                 const std::vector<Tensor>& gradients, const void* attributes);
 

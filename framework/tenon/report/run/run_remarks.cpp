@@ -158,13 +158,26 @@ std::string estimate_remark(const std::vector<RunSummary>& runs) {
                   : fmt::format("estimates: of {} cells the farthest off: {}\n", count, text);
 }
 
+namespace {
+
+/// "symbols to block3, at most 2 micro-batches, ": what a stage of a pipeline has; empty: it is none.
+std::string stage_words(const DeviceResult& device) {
+  if (!device.stage || device.stage->layers.empty()) return {};
+  const auto& layers = device.stage->layers;
+  const std::int64_t most = device.stage->peak_micro_batches;
+  return fmt::format("{}{}, at most {} micro-batch{}, ", layers.front(),
+                     layers.size() > 1 ? " to " + layers.back() : "", most, most == 1 ? "" : "es");
+}
+
+}  // namespace
+
 std::string devices_remark(const ExperimentResult& result) {
   std::string text;
   if (result.estimated_step_ms)
     text += fmt::format("cost model: a step takes {:.3f} ms on the average\n", *result.estimated_step_ms);
   for (const DeviceResult& device : result.devices) {
-    text += fmt::format("{}: peak allocated {}, reserved {}", device.device, show(Bytes{device.peak_allocated_bytes}),
-                        show(Bytes{device.peak_reserved_bytes}));
+    text += fmt::format("{}: {}peak allocated {}, reserved {}", device.device, stage_words(device),
+                        show(Bytes{device.peak_allocated_bytes}), show(Bytes{device.peak_reserved_bytes}));
     if (const auto& use = device.estimated) {
       text +=
           fmt::format("; kernels {:.3f} ms, copies {:.3f} ms ({:.0f} % hidden), idle {:.0f} %", use->kernel_ms,

@@ -124,6 +124,14 @@ Json devices_json(const ExperimentResult& result) {
                  {"peak_requested_bytes", device.peak_requested_bytes},
                  {"peak_allocated_bytes", device.peak_allocated_bytes},
                  {"peak_reserved_bytes", device.peak_reserved_bytes}};
+    for (int purpose = 0; purpose < kPurposeCount; ++purpose)
+      json["peak_requested_bytes_by_purpose"][std::string(name_of(static_cast<Purpose>(purpose)))] =
+          device.peak_requested_by_purpose[static_cast<std::size_t>(purpose)];
+    if (device.stage) {
+      json["stage"] = {{"layers", device.stage->layers},
+                       {"parameters", device.stage->parameters},
+                       {"peak_micro_batches", device.stage->peak_micro_batches}};
+    }
     if (device.estimated) {
       json["estimated"] = {{"kernel_ms", device.estimated->kernel_ms},
                            {"copy_ms", device.estimated->copy_ms},

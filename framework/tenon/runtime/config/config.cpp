@@ -156,6 +156,7 @@ std::vector<Device> parse_devices(State& state) {
   const std::vector<std::string> names = split_list(section.text("names"));
   if (names.empty() || one.origin > many.origin) {
     section.set_text("names", "");
+    state.names_kind = section.text("name").find(':') == std::string::npos;
     return {parse_device(section.text("name"), one)};
   }
   std::vector<Device> devices;
@@ -292,6 +293,7 @@ ExperimentConfig Config::experiment() const {
   config.folder = state.folder.string();
   config.devices = state.devices;
   config.device = state.devices.front();
+  config.names_device_kind = state.names_kind;
   config.allocator = state.allocator;
   config.distributed = state.distributed;
   for (const SectionSpec& section : state.book.fixed())

@@ -42,6 +42,7 @@ struct Config::State {
   ConfigList displaced_allocators;  ///< those that something stronger outranks: their sections may stand in the file
   std::vector<std::string> remarks;
   std::vector<Device> devices{Device(kCPU, 0)};
+  bool names_kind = false;  ///< device.name is a kind alone
   StackConfig allocator;
   DistributedConfig distributed;
   std::string allocator_spec;  ///< allocator.name without the options that are settings of its section

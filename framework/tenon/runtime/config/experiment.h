@@ -28,10 +28,11 @@ struct DistributedConfig {
 
 /// Everything is validated: types, ranges, names of plugins. Made by Config::experiment().
 struct ExperimentConfig {
-  std::string name;             ///< the key `name`, or the file's stem
-  std::string folder;           ///< relative paths in the file mean this folder; the current one without a file
-  Device device{kCPU, 0};       ///< the first of them
-  std::vector<Device> devices;  ///< of one kind; several: every batch is divided among them
+  std::string name;                ///< the key `name`, or the file's stem
+  std::string folder;              ///< relative paths in the file mean this folder; the current one without a file
+  Device device{kCPU, 0};          ///< the first of them
+  std::vector<Device> devices;     ///< of one kind; several: every batch is divided among them
+  bool names_device_kind = false;  ///< "cuda": each rank of a machine has a device of its own, see device_of_rank()
   StackConfig allocator;
   DistributedConfig distributed;
   std::map<std::string, Options, std::less<>> sections;         ///< "model", "data", "train", "report", …

@@ -116,6 +116,21 @@ SectionSpec train_section() {
            .range(std::int64_t{1}, std::int64_t{1 << 24}),
        OptionSpec::integer("micro_batches", 1, "a batch is computed in so many parts whose gradients add up")
            .range(std::int64_t{1}, std::int64_t{1 << 20}),
+       OptionSpec::text("parallel", "data",
+                        "with device.names: each device has the model and a part of the batch (data), or a part of the "
+                        "model that micro-batches pass through (pipeline)")
+           .one_of({"data", "pipeline"}),
+       OptionSpec::text("pipeline_schedule", "1f1b",
+                        "order of a pipeline's passes: all forward ones first (gpipe), or one backward for each "
+                        "forward one as soon as it is full (1f1b)")
+           .one_of({"gpipe", "1f1b"}),
+       OptionSpec::text("pipeline_balance", "",
+                        "layers of each stage of a pipeline, with commas between them; empty: about as many parameters "
+                        "in each"),
+       OptionSpec::integer("tensor_parallel", 1,
+                           "with distributed.name: so many ranks divide the layers of each block among them, each "
+                           "computing its part of every example")
+           .range(std::int64_t{1}, std::int64_t{4096}),
        OptionSpec::text("parallel_loss", "first",
                         "with device.names: the loss of all outputs on the first device, or of each device's there")
            .one_of({"first", "each"}),

@@ -96,12 +96,13 @@ struct StandIn::Parts {
 StandIn::StandIn(const ExperimentConfig& stand_in, Device real) : parts_(std::make_unique<Parts>(stand_in, real)) {}
 StandIn::~StandIn() = default;
 
-ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests) {
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests,
+                                  std::shared_ptr<Communicator> ranks) {
   const StandIn in_service(stand_in, real);
   Silent silent;
   if (serves(stand_in)) return run_serving(stand_in, silent);
   // The second step is like all later ones: the optimiser has its state.
-  return Training(stand_in, silent, {.steps = 2, .test_batches = 1, .tests = tests}).run();
+  return Training(stand_in, silent, {.steps = 2, .test_batches = 1, .tests = tests}, {.ranks = std::move(ranks)}).run();
 }
 
 }  // namespace tenon::train

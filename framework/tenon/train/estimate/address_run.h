@@ -1,6 +1,7 @@
 // Short runs on a simulated device that has addresses and computes nothing.
 #pragma once
 
+#include <tenon/comm/communicator.h>
 #include <tenon/core/device.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/device_setup.h>
@@ -59,7 +60,9 @@ class StandIn {
 };
 
 /// Two steps and a test batch, or all of serving; `real` is the device of the experiment itself. No device may be open;
-/// none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
-ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests = true);
+/// none is afterwards. As one of several ranks with `ranks` (planned_ranks.h). Throws what run_experiment throws, and
+/// PluginError without the simulated backend.
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests = true,
+                                  std::shared_ptr<Communicator> ranks = nullptr);
 
 }  // namespace tenon::train

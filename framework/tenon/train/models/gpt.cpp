@@ -38,9 +38,12 @@ struct GptImpl : nn::Module {
     if (length > positions.size(0)) {
       throw Error(fmt::format("gpt: {} symbols at once, but only {} positions", length, positions.size(0)));
     }
-    Tensor x = symbols(tokens) + positions.narrow(0, 0, length);
-    if (dropout > 0) x = F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training()));
-    return {.hidden = body(std::move(x)), .weight = output_weight(), .bias = {}};
+    return {.hidden = body(embedded(tokens)), .weight = output_weight(), .bias = {}};
+  }
+
+  Tensor embedded(const Tensor& tokens) {
+    const Tensor x = symbols(tokens) + positions.narrow(0, 0, tokens.size(1));
+    return dropout > 0 ? F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training())) : x;
   }
 
   Tensor serve(const PackedSymbols& packed) {
@@ -63,12 +66,39 @@ struct GptImpl : nn::Module {
 };
 TENON_MODULE(Gpt);
 
+/// The embedding, which also owns the positions.
+struct EmbeddingLayerImpl : nn::Module {
+  explicit EmbeddingLayerImpl(const Gpt& model) : gpt(model) {
+    register_module("symbols", gpt->symbols);
+    register_parameter("positions", gpt->positions);
+  }
+  Tensor forward(const Tensor& tokens) { return gpt->embedded(tokens); }
+  Gpt gpt;
+};
+TENON_MODULE(EmbeddingLayer);
+
+ModelLayers layers_of(const Gpt& gpt) {
+  ModelLayers stages{.layers = nn::Sequential(), .tied = nullptr};
+  stages.layers->push_back("symbols", EmbeddingLayer(gpt));
+  gpt->body->append_to(stages.layers);
+  if (!gpt->head.is_empty()) {
+    stages.layers->push_back("head", gpt->head);
+    return stages;
+  }
+  stages.tied = std::make_shared<TiedWeight>(gpt->symbols->weight);
+  stages.layers->push_back("head", Layer([tied = stages.tied](const Tensor& hidden) {
+                             return tenon::linear(hidden, tied->on(hidden.device()));
+                           }));
+  return stages;
+}
+
 }  // namespace
 
 Model make_gpt(const ModelRequest& request) {
   const TransformerOptions options = transformer_options(request, /*causal=*/true);
   Gpt gpt(request);
   Model model = language_model_of(gpt);
+  model.stages = layers_of(gpt);
   model.serve = [gpt](const PackedSymbols& packed) mutable { return gpt->serve(packed); };
   model.cache = {.layers = options.layers, .heads = options.heads, .depth = options.width / options.heads};
   model.activations = activation_form(options, request.data.context);

@@ -53,12 +53,15 @@ struct LlamaImpl : nn::Module {
 
   HeadInput before_head(const Tensor& tokens) {
     Tensor x = symbols(tokens);
-    std::int64_t number = 0;
-    for (const auto& block : blocks) {
-      x = run_part(
-          checkpoint.at(number++), [block, this](const Tensor& t) { return block->forward(t, *rotary); }, x);
-    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) x = run_block(i, x);
     return {.hidden = last_norm(x), .weight = output_weight(), .bias = {}};
+  }
+
+  Tensor run_block(std::size_t i, const Tensor& x) {
+    return run_part(
+        checkpoint.at(static_cast<std::int64_t>(i)),
+        [block = blocks[i], &angles = rotary->on(x.device())](const Tensor& t) { return block->forward(t, angles); },
+        x);
   }
 
   Tensor serve(const PackedSymbols& packed) {
@@ -84,12 +87,34 @@ struct LlamaImpl : nn::Module {
 };
 TENON_MODULE(Llama);
 
+ModelLayers layers_of(const Llama& llama) {
+  ModelLayers stages{.layers = nn::Sequential(), .tied = nullptr};
+  stages.layers->push_back("symbols",
+                           Layer([llama = llama](const Tensor& tokens) mutable { return llama->symbols(tokens); },
+                                 LayerImpl::Owned{{"symbols", llama->symbols.ptr()}, {"rotary", llama->rotary}}));
+  for (std::size_t i = 0; i < llama->blocks.size(); ++i)
+    stages.layers->push_back("block" + std::to_string(i),
+                             Layer([llama = llama, i](const Tensor& x) mutable { return llama->run_block(i, x); },
+                                   LayerImpl::Owned{{"block", llama->blocks[i]}}));
+  stages.layers->push_back("norm", llama->last_norm);
+  if (!llama->head.is_empty()) {
+    stages.layers->push_back("head", llama->head);
+    return stages;
+  }
+  stages.tied = std::make_shared<TiedWeight>(llama->symbols->weight);
+  stages.layers->push_back("head", Layer([tied = stages.tied](const Tensor& hidden) {
+                             return tenon::linear(hidden, tied->on(hidden.device()));
+                           }));
+  return stages;
+}
+
 }  // namespace
 
 Model make_llama(const ModelRequest& request) {
   const LlamaSize size = llama_size(request);
   Llama llama(request);
   Model model = language_model_of(llama);
+  model.stages = layers_of(llama);
   model.serve = [llama](const PackedSymbols& packed) mutable { return llama->serve(packed); };
   model.cache = {.layers = size.layers, .heads = size.kv_heads, .depth = size.depth()};
   return model;

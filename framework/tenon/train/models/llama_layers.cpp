@@ -2,6 +2,7 @@
 #include <tenon/train/models/llama_layers.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/nn/functional/activation.h>
 #include <tenon/nn/functional/dropout.h>
 #include <tenon/nn/init.h>
@@ -50,7 +51,8 @@ LlamaSize llama_size(const ModelRequest& request) {
                  .vocabulary = request.data.vocabulary,
                  .tied = model.boolean("tied"),
                  .dropout = model.real("dropout"),
-                 .inplace = request.inplace_activations};
+                 .inplace = request.inplace_activations,
+                 .ranks = request.tensor_parallel};
   if (size.kv_heads == 0) size.kv_heads = size.heads;
   if (size.inner == 0) size.inner = 4 * size.width;
   if (size.width % (2 * size.heads) != 0)
@@ -60,6 +62,8 @@ LlamaSize llama_size(const ModelRequest& request) {
                     model.text("name"), size.width, size.heads));
   if (size.heads % size.kv_heads != 0)
     throw Error(fmt::format("model.heads = {} is not divisible by model.kv_heads = {}", size.heads, size.kv_heads));
+  own_part(size.ranks, size.kv_heads, "model.kv_heads");
+  own_part(size.ranks, size.inner, "model.intermediate");
   return size;
 }
 
@@ -106,6 +110,19 @@ Tensor RotaryImpl::forward_at(const Tensor& x, const Tensor& positions) {
   return rotated(x, at("cosine"), at("sine"));
 }
 
+RotaryImpl& RotaryImpl::on(Device device) {
+  if (buffers_["cosine"].device() == device) return *this;
+  for (const auto& copy : copies_)
+    if (copy->buffers_["cosine"].device() == device) return *copy;
+  const NoGradGuard no_grad;
+  PurposeGuard purpose(Purpose::kParameter);
+  const std::shared_ptr<RotaryImpl> copy(new RotaryImpl);
+  for (const auto& buffer : buffers_)
+    copy->register_buffer(buffer.key(), buffer.value().to(device, buffer.value().scalar_type()));
+  copies_.push_back(copy);
+  return *copy;
+}
+
 Tensor RotaryImpl::rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
   const auto halves = x.chunk(2, -1);
   return tenon::cat({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine}, -1);
@@ -117,19 +134,22 @@ LlamaAttentionImpl::LlamaAttentionImpl(const LlamaSize& size) : size_(size) {
   key_ = register_module("key", projection(width, shared));
   value_ = register_module("value", projection(width, shared));
   out_ = register_module("out", projection(width, width, size.layers));
+  for (nn::Linear* layer : {&query_, &key_, &value_}) divide_columns(size_.ranks, *layer);
+  divide_rows(size_.ranks, out_);
 }
 
 /// Heads that share a key stand in a dimension of their own, over which keys and values broadcast.
 Tensor LlamaAttentionImpl::forward(const Tensor& x, RotaryImpl& rotary) {
   const std::int64_t batch = x.size(0), length = x.size(1), depth = size_.depth();
-  const std::int64_t shared = size_.kv_heads, each = size_.heads / size_.kv_heads;
+  const std::int64_t shared = size_.kv_heads / layer_parts(size_.ranks), each = size_.heads / size_.kv_heads;
+  const Tensor own = into_parts(size_.ranks, x);
   const auto split = [&](const Tensor& t, std::int64_t together) {
     return t.view({batch, length, shared, together, depth}).permute({0, 2, 3, 1, 4});
   };
   const Tensor y = tenon::scaled_dot_product_attention(
-      rotary.forward(split(query_(x), each)), rotary.forward(split(key_(x), 1)), split(value_(x), 1), std::nullopt,
-      is_training() ? size_.dropout : 0.0, /*is_causal=*/true);
-  return out_(y.permute({0, 3, 1, 2, 4}).reshape({batch, length, size_.width}));
+      rotary.forward(split(query_(own), each)), rotary.forward(split(key_(own), 1)), split(value_(own), 1),
+      std::nullopt, is_training() ? size_.dropout : 0.0, /*is_causal=*/true);
+  return sum_of_parts(size_.ranks, out_, y.permute({0, 3, 1, 2, 4}).reshape({batch, length, shared * each * depth}));
 }
 
 Tensor LlamaAttentionImpl::forward_packed(const Tensor& x, RotaryImpl& rotary, const PackedSymbols& packed,
@@ -140,12 +160,17 @@ Tensor LlamaAttentionImpl::forward_packed(const Tensor& x, RotaryImpl& rotary, c
   return out_(attend(packed, layer, queries, {keys, split(value_(x), size_.kv_heads)}));
 }
 
-GatedPerceptronImpl::GatedPerceptronImpl(const LlamaSize& size) {
+GatedPerceptronImpl::GatedPerceptronImpl(const LlamaSize& size) : ranks_(size.ranks) {
   gate_ = register_module("gate", projection(size.width, size.inner));
   up_ = register_module("up", projection(size.width, size.inner));
   down_ = register_module("down", projection(size.inner, size.width, size.layers));
+  for (nn::Linear* layer : {&gate_, &up_}) divide_columns(ranks_, *layer);
+  divide_rows(ranks_, down_);
 }
 
-Tensor GatedPerceptronImpl::forward(const Tensor& x) { return down_(F::silu(gate_(x)) * up_(x)); }
+Tensor GatedPerceptronImpl::forward(const Tensor& x) {
+  const Tensor own = into_parts(ranks_, x);
+  return sum_of_parts(ranks_, down_, F::silu(gate_(own)) * up_(own));
+}
 
 }  // namespace tenon::train

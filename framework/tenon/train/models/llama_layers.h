@@ -6,6 +6,9 @@
 #include <tenon/nn/modules/normalization.h>
 #include <tenon/train/model.h>
 
+#include <memory>
+#include <vector>
+
 namespace tenon::train {
 
 struct LlamaSize {
@@ -14,7 +17,8 @@ struct LlamaSize {
   double dropout = 0;
   bool inplace = false;
   double rotary_base = 500000;
-  double rotary_factor = 1;  ///< > 1: slow rotations are slower by it
+  double rotary_factor = 1;              ///< > 1: slow rotations are slower by it
+  SharedTensorParallel ranks = nullptr;  ///< that divide its layers
   std::int64_t depth() const { return width / heads; }
 };
 /// From [model] and [train]. Throws Error where the heads do not divide the width, or its keys' heads the heads.
@@ -35,9 +39,14 @@ class RotaryImpl : public nn::Module {
   Tensor forward(const Tensor& x);
   /// Rotates x (T, heads, depth), each row by the angles of its position.
   Tensor forward_at(const Tensor& x, const Tensor& positions);
+  /// The same there: its own, or a copy, which is made once for each further device of a pipeline.
+  RotaryImpl& on(Device device);
 
  private:
+  RotaryImpl() = default;
   static Tensor rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+
+  std::vector<std::shared_ptr<RotaryImpl>> copies_;
 };
 
 /// (N, length, width) -> the same; a position sees itself and what is before it.
@@ -60,6 +69,7 @@ class GatedPerceptronImpl : public nn::Module {
   Tensor forward(const Tensor& x);
 
  private:
+  SharedTensorParallel ranks_;
   nn::Linear gate_{nullptr}, up_{nullptr}, down_{nullptr};
 };
 

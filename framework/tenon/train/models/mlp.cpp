@@ -28,11 +28,13 @@ struct MlpImpl : nn::Module {
   Tensor forward(const Tensor& pictures) {
     Tensor x = pictures.flatten(1);
     std::int64_t number = 0;
-    for (const auto& layer : layers) {
-      x = run_part(
-          checkpoint.at(number++), [layer](const Tensor& t) { return layer->forward(t); }, x);
-    }
+    for (const auto& layer : layers) x = run(layer, number++, x);
     return head(x);
+  }
+
+  Tensor run(const std::shared_ptr<nn::SequentialImpl>& layer, std::int64_t number, const Tensor& x) {
+    return run_part(
+        checkpoint.at(number), [layer](const Tensor& t) { return layer->forward(t); }, x);
   }
 
   CheckpointedBlocks checkpoint;
@@ -41,8 +43,28 @@ struct MlpImpl : nn::Module {
 };
 TENON_MODULE(Mlp);
 
+nn::Sequential layers_of(const Mlp& mlp) {
+  nn::Sequential layers;
+  for (std::size_t i = 0; i < mlp->layers.size(); ++i) {
+    const auto layer = mlp->layers[i];
+    layers->push_back("layer" + std::to_string(i), Layer(
+                                                       [mlp = mlp, layer, i](const Tensor& x) mutable {
+                                                         const auto number = static_cast<std::int64_t>(i);
+                                                         return mlp->run(layer, number, i == 0 ? x.flatten(1) : x);
+                                                       },
+                                                       LayerImpl::Owned{{"layer", layer}}));
+  }
+  layers->push_back("head", mlp->head);
+  return layers;
+}
+
 }  // namespace
 
-Model make_mlp(const ModelRequest& request) { return model_of(Mlp(request)); }
+Model make_mlp(const ModelRequest& request) {
+  const Mlp mlp(request);
+  Model model = model_of(mlp);
+  model.stages.layers = layers_of(mlp);
+  return model;
+}
 
 }  // namespace tenon::train

@@ -81,15 +81,21 @@ struct ResNetImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& x) {
-    Tensor y = F::relu(norm(stem(x)), relu);
-    if (large_stem) y = tenon::max_pool2d(y, 3, 2, 1);
-    std::int64_t number = 0;
-    for (const auto& block : blocks) {
-      y = run_part(
-          checkpoint.at(number++), [block](const Tensor& t) { return block->forward(t); }, y);
-    }
-    return head(y.mean({2, 3}));
+    Tensor y = first(x);
+    for (std::size_t i = 0; i < blocks.size(); ++i) y = run_block(i, y);
+    return last(y);
   }
+
+  Tensor first(const Tensor& x) {
+    Tensor y = F::relu(norm(stem(x)), relu);
+    return large_stem ? tenon::max_pool2d(y, 3, 2, 1) : y;
+  }
+  Tensor run_block(std::size_t i, const Tensor& x) {
+    return run_part(
+        checkpoint.at(static_cast<std::int64_t>(i)), [block = blocks[i]](const Tensor& t) { return block->forward(t); },
+        x);
+  }
+  Tensor last(const Tensor& x) { return head(x.mean({2, 3})); }
 
   CheckpointedBlocks checkpoint;
   bool large_stem;
@@ -103,8 +109,22 @@ TENON_MODULE(ResNet);
 
 bool has_large_stem(const ModelRequest& request) { return request.options.text("stem") == "imagenet"; }
 
+nn::Sequential layers_of(const ResNet& network) {
+  nn::Sequential layers;
+  layers->push_back("stem", Layer([network = network](const Tensor& x) mutable { return network->first(x); },
+                                  LayerImpl::Owned{{"stem", network->stem.ptr()}, {"norm", network->norm.ptr()}}));
+  for (std::size_t i = 0; i < network->blocks.size(); ++i)
+    layers->push_back("block" + std::to_string(i),
+                      Layer([network = network, i](const Tensor& x) mutable { return network->run_block(i, x); },
+                            LayerImpl::Owned{{"block", network->blocks[i]}}));
+  layers->push_back("head", Layer([network = network](const Tensor& x) mutable { return network->last(x); },
+                                  LayerImpl::Owned{{"head", network->head.ptr()}}));
+  return layers;
+}
+
 Model model_of_resnet(const ResNet& network) {
   Model model = model_of(network);
+  model.stages.layers = layers_of(network);
   model.fusions = {{"stem", "norm"}};
   for (std::size_t b = 0; b < network->blocks.size(); ++b) {
     const BlockImpl& block = *network->blocks[b];

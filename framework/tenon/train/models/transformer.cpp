@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::train {
@@ -80,10 +81,12 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
                              .inplace = request.inplace_activations,
                              .mixed = request.mixed_precision,
                              .lora_rank = request.lora_rank,
-                             .checkpoint = request.checkpoint};
+                             .checkpoint = request.checkpoint,
+                             .ranks = request.tensor_parallel};
   if (options.width % options.heads != 0) {
     throw Error(fmt::format("model.hidden = {} is not divisible by model.heads = {}", options.width, options.heads));
   }
+  own_part(options.ranks, options.heads, "model.heads");
   return options;
 }
 
@@ -118,18 +121,25 @@ void add_low_rank(const TransformerOptions& options, double positions, Activatio
 ActivationForm activation_form(const TransformerOptions& options, std::int64_t length) {
   const auto positions = static_cast<double>(length);
   const double unit = positions * static_cast<double>(options.width);
-  const double sums = positions * static_cast<double>(options.heads);  // of each query's weights
-  const double statistics = 4 * positions;                             // mean and deviation of two normalisations
+  const auto parts = static_cast<double>(layer_parts(options.ranks));
+  const double sums = positions * static_cast<double>(options.heads) / parts;  // of each query's weights
+  const double statistics = 4 * positions;  // mean and deviation of two normalisations
   ActivationForm form;
   form.blocks = options.layers;
   form.block_input = unit;
-  form.block = 12 * unit + sums + statistics;
+  form.block = (4 + 8 / parts) * unit + sums + statistics;  // queries, keys, values, heads and hidden layer in parts
   // Until the perceptron's narrow layer has given its output: that, and what ReLU read, or GELU of it.
   const bool overwrites = options.relu && options.inplace;
   form.passing = (overwrites ? 1 : options.dropout > 0 ? 4 : 5) * unit;  // before the block's second mask is there
+  if (parts > 1) {
+    // A product and the sum of all ranks', beside what ReLU read; or before that what GELU gave and the product.
+    const double sum = options.relu && !overwrites ? 2 + 4 / parts : 2;
+    form.passing = std::max(options.relu || options.dropout > 0 ? 4 / parts : 4 / parts + 1, sum) * unit;
+  }
   form.head = 2 * unit + 2 * positions;
-  form.products = (options.mixed ? kHalf : 1) * 9 * unit;  // q, k, v, heads joined, the hidden layer, the stream's
-  form.attention = (options.mixed ? kHalf : 1) * unit + sums;
+  // q, k, v and the hidden layer, and twice what goes to the stream
+  form.products = (options.mixed ? kHalf : 1) * (7 / parts + 2) * unit;
+  form.attention = (options.mixed ? kHalf : 1) * unit / parts + sums;
   // A product of a position with its weights, and with the other positions, half of which it sees where it is causal.
   const double products = 12 * static_cast<double>(options.width), weights = (options.causal ? 1 : 2) * positions;
   form.attention_share = weights / (products + weights);
@@ -142,7 +152,7 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
   if (options.mixed) {
     // The stream is in float32, operands of products are in 16 bits, and so is what they give. What norms give is in
     // float32, and there until the branch has been added: beside it that, as it is and in float32, and the sum.
-    form.block = 2 * unit + kHalf * 10 * unit + sums + statistics;
+    form.block = 2 * unit + kHalf * (2 + 8 / parts) * unit + sums + statistics;
     form.passing = (3 + kHalf) * unit;
     form.head = unit + kHalf * unit + 2 * positions;
     form.head_input = unit;
@@ -161,22 +171,35 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
 
 namespace {
 
-GradientForm mixed_gradient_form(const TransformerOptions& options, double width, double unit) {
+/// Of a block's parameters: matrices of width * width, and vectors of width; those that ranks divide are in parts.
+struct BlockSize {
+  BlockSize(const TransformerOptions& options, std::int64_t length)
+      : parts(static_cast<double>(layer_parts(options.ranks))),
+        width(static_cast<double>(options.width)),
+        square(width * width / parts),
+        unit(static_cast<double>(length) * width),
+        all(12 * square + (7 / parts + 6) * width),    // biases of q, k, v and of the wide layer are in parts
+        late(9 * square + (4 / parts + 6) * width) {}  // all but those of q, k, v and the first norm's
+  double parts, width, square, unit, all, late;
+};
+
+GradientForm mixed_gradient_form(const TransformerOptions& options, const BlockSize& size) {
+  const double unit = size.unit, in_parts = unit / size.parts;
   // The stream's is in float32. A parameter's comes in 16 bits and is cast while the hidden layer's passes.
-  GradientForm form{.passing = unit + kHalf * 8 * unit,
-                    .first = 4 * width * width + width,
-                    .beside_largest = unit + kHalf * 4 * unit,
-                    .largest = (1 + kHalf) * 4 * width * width,
-                    .late_passing = unit + kHalf * 6 * unit,
-                    .late = 9 * width * width + 10 * width,
-                    .late_beside_away = unit + kHalf * 4 * unit,
+  GradientForm form{.passing = unit + kHalf * 8 * in_parts,
+                    .first = 4 * size.square + size.width,
+                    .beside_largest = unit + kHalf * 4 * in_parts,
+                    .largest = (1 + kHalf) * 4 * size.square,
+                    .late_passing = unit + kHalf * 6 * in_parts,
+                    .late = size.late,
+                    .late_beside_away = unit + kHalf * 4 * in_parts,
                     .last_passing = 2 * unit,
-                    .last = (12 + kHalf * 3) * width * width + 10 * width,
-                    .block_parameters = 12 * width * width + 13 * width};
+                    .last = size.late + (3 + kHalf * 3) * size.square,
+                    .block_parameters = size.all};
   if (!options.relu) {
-    form.passing = unit + kHalf * 13 * unit;
-    form.beside_passing = kHalf * 4 * width * width;
-    form.first = width;
+    form.passing = unit + kHalf * (unit + 12 * in_parts);
+    form.beside_passing = kHalf * 4 * size.square;
+    form.first = size.width;
   }
   return form;
 }
@@ -184,8 +207,9 @@ GradientForm mixed_gradient_form(const TransformerOptions& options, double width
 }  // namespace
 
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length) {
-  const auto width = static_cast<double>(options.width), unit = static_cast<double>(length) * width;
-  if (options.mixed) return mixed_gradient_form(options, width, unit);
+  const BlockSize size(options, length);
+  const double width = size.width, unit = size.unit, in_parts = unit / size.parts;
+  if (options.mixed) return mixed_gradient_form(options, size);
   if (options.lora_rank > 0) {
     // The stream's, and three of the hidden layer: from its weight, from the matrices, and both together.
     const double row = width * static_cast<double>(options.lora_rank);
@@ -196,27 +220,35 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
             .late_passing = 7 * unit,
             .block_parameters = 16 * row};
   }
-  GradientForm form{.passing = 9 * unit,
-                    .first = 4 * width * width + width,
-                    .beside_largest = 6 * unit,
-                    .beside_updated = 5 * unit,
-                    .largest = 4 * width * width,
-                    .late_passing = 7 * unit,
-                    .late = 9 * width * width + 10 * width,
-                    .late_beside_away = 5 * unit,
-                    .block_parameters = 12 * width * width + 13 * width};
+  GradientForm form{.passing = unit + 8 * in_parts,
+                    .first = 4 * size.square + width,
+                    .beside_largest = 2 * unit + 4 * in_parts,
+                    .beside_updated = unit + 4 * in_parts,
+                    .largest = 4 * size.square,
+                    .late_passing = unit + 6 * in_parts,
+                    .late = size.late,
+                    .late_beside_away = unit + 4 * in_parts,
+                    .block_parameters = size.all};
   if (!options.relu) {
     // GELU's values again, its slope and the gradients on both sides of it, while the narrow layer's gradient is there.
-    form.beside_largest = 13 * unit;
+    form.beside_largest = unit + 12 * in_parts;
     form.first = width;
+  }
+  // Ranks add up what their parts give the stream: that, the sum, and the stream's own.
+  if (size.parts > 1) {
+    form.passing = std::max(form.passing, 3 * unit);
+    form.late_passing = std::max(form.late_passing, 3 * unit);
+    form.last_passing = 3 * unit;
+    form.last = size.all - 2 * width;  // all but the first norm's
   }
   return form;
 }
 
 CastForm cast_form(const TransformerOptions& options) {
   if (!options.mixed) return {};
-  const auto width = static_cast<double>(options.width);
-  return {.block = kHalf * (12 * width * width + 9 * width), .behind = options.relu ? kHalf * 4 * width * width : 0};
+  const BlockSize size(options, 0);
+  return {.block = kHalf * (12 * size.square + (7 / size.parts + 2) * size.width),
+          .behind = options.relu ? kHalf * 4 * size.square : 0};
 }
 
 TransformerBlockImpl::TransformerBlockImpl(const TransformerOptions& options)
@@ -232,19 +264,24 @@ TransformerBlockImpl::TransformerBlockImpl(const TransformerOptions& options)
   const double residual = kInitialDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
   norm1_ = register_module("norm1", layer_norm(options));
   qkv_ = register_module("qkv", linear(width, 3 * width));
+  divide_columns(options_.ranks, qkv_, /*sections=*/3);
   out_ = register_module("out", linear(width, width, residual));
+  divide_rows(options_.ranks, out_);
   norm2_ = register_module("norm2", layer_norm(options));
   widen_ = register_module("widen", linear(width, 4 * width));
+  divide_columns(options_.ranks, widen_);
   narrow_ = register_module("narrow", linear(4 * width, width, residual));
+  divide_rows(options_.ranks, narrow_);
 }
 
 Tensor TransformerBlockImpl::attention(const Tensor& x) {
-  const std::int64_t batch = x.size(0), length = x.size(1), width = options_.width, heads = options_.heads;
-  const std::int64_t depth = width / heads;
-  const auto parts = qkv_(x).view({batch, length, 3, heads, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
+  const std::int64_t batch = x.size(0), length = x.size(1), depth = options_.width / options_.heads;
+  const std::int64_t heads = options_.heads / layer_parts(options_.ranks);  // of this rank
+  const auto parts =
+      qkv_(into_parts(options_.ranks, x)).view({batch, length, 3, heads, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
   const Tensor y = tenon::scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,
                                                        is_training() ? options_.dropout : 0.0, options_.causal);
-  return out_(y.transpose(1, 2).reshape({batch, length, width}));
+  return sum_of_parts(options_.ranks, out_, y.transpose(1, 2).reshape({batch, length, heads * depth}));
 }
 
 Tensor TransformerBlockImpl::drop(Tensor x) const {
@@ -253,8 +290,8 @@ Tensor TransformerBlockImpl::drop(Tensor x) const {
 }
 
 Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
-  const Tensor wide = widen_(x);
-  if (options_.relu) return narrow_(F::relu(wide, F::ReLUFuncOptions(options_.inplace)));
+  const Tensor wide = widen_(into_parts(options_.ranks, x));
+  if (options_.relu) return sum_of_parts(options_.ranks, narrow_, F::relu(wide, F::ReLUFuncOptions(options_.inplace)));
   // GELU's slope needs its input: there is nothing that it could overwrite. Autocast acts out here, so that the
   // backward finds operands of one dtype.
   if (narrow_->forward_override() != nullptr)
@@ -263,7 +300,10 @@ Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
   const auto operand = [&](const Tensor& parameter) {
     return autocast::is_autocast_enabled(kind) ? autocast::cached_cast(wide.scalar_type(), parameter, kind) : parameter;
   };
-  return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias), options_.exact_gelu);
+  if (options_.ranks == nullptr)
+    return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias), options_.exact_gelu);
+  const Tensor product = GeluLinear::apply(wide, operand(narrow_->weight), Tensor(), options_.exact_gelu);
+  return sum_of_parts(options_.ranks, product, narrow_->bias);
 }
 
 Tensor add_to_stream(const Tensor& x, const Tensor& branch, bool inplace) {
@@ -294,12 +334,23 @@ TransformerImpl::TransformerImpl(const TransformerOptions& options) : options_(o
 }
 
 Tensor TransformerImpl::forward(Tensor x) {
-  std::int64_t number = 0;
-  for (const auto& block : blocks_) {
-    x = run_part(
-        options_.checkpoint.at(number++), [block](const Tensor& t) { return block->forward(t); }, x);
-  }
+  for (std::size_t i = 0; i < blocks_.size(); ++i) x = run_block(i, x);
   return norm_(x);
+}
+
+Tensor TransformerImpl::run_block(std::size_t i, const Tensor& x) const {
+  return run_part(
+      options_.checkpoint.at(static_cast<std::int64_t>(i)),
+      [block = blocks_[i]](const Tensor& t) { return block->forward(t); }, x);
+}
+
+void TransformerImpl::append_to(nn::Sequential& layers) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    // The model, which owns the layers' modules, outlives them.
+    layers->push_back("block" + std::to_string(i), Layer([this, i](const Tensor& x) { return run_block(i, x); },
+                                                         LayerImpl::Owned{{"block", blocks_[i]}}));
+  }
+  layers->push_back("norm", norm_);
 }
 
 Tensor TransformerImpl::forward_packed(Tensor x, const PackedSymbols& packed) {

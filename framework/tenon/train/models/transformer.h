@@ -25,8 +25,9 @@ struct TransformerOptions {
   bool mixed = false;          ///< trained under autocast: what a model keeps is asked for
   std::int64_t lora_rank = 0;  ///< > 0: only matrices beside the linear layers of its blocks learn: likewise
   CheckpointedBlocks checkpoint{};
+  SharedTensorParallel ranks = nullptr;  ///< that divide its layers
 };
-/// From [model] and [train]. Throws Error where the heads do not divide the width.
+/// From [model] and [train]. Throws Error where the heads do not divide the width, or the ranks the heads.
 TransformerOptions transformer_options(const ModelRequest& request, bool causal);
 
 /// Learned positions: model.positions, or as many as a window has. Throws Error where a window has more.
@@ -75,8 +76,12 @@ class TransformerImpl : public nn::Module {
   Tensor forward(Tensor x);
   /// (T, width) -> (T, width), the rows of several requests, whose keys and values their caches keep.
   Tensor forward_packed(Tensor x, const PackedSymbols& packed);
+  /// Its blocks and the normalisation, which make what forward() makes.
+  void append_to(nn::Sequential& layers) const;
 
  private:
+  Tensor run_block(std::size_t i, const Tensor& x) const;
+
   TransformerOptions options_;
   std::vector<std::shared_ptr<TransformerBlockImpl>> blocks_;
   nn::LayerNorm norm_;

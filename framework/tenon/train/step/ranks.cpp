@@ -27,14 +27,16 @@ void give_own_random_numbers(int rank) {
 }  // namespace
 
 Ranks::Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator)
-    : options_(config.section("distributed")), communicator_(std::move(communicator)) {}
+    : options_(config.section("distributed")),
+      communicator_(std::move(communicator)),
+      tensor_parallel_(tensor_parallel_of(config, communicator_)) {}
 
 int Ranks::threads_of_each(int all) const {
   return are_many() ? std::max(1, all / std::max(1, rank_environment().local_size)) : all;
 }
 
 void Ranks::begin(const nn::Module& module) {
-  if (!are_many()) return;
+  if (!are_many() || tensor_parallel_) return;  // the same seed made what is whole on every rank
   std::vector<Tensor> state = module.parameters();
   for (const Tensor& buffer : module.buffers()) state.push_back(buffer);
   distributed::broadcast_coalesced(*communicator_, state, /*root=*/0);
@@ -72,7 +74,7 @@ void Ranks::save_on_writer(const std::function<void()>& save) {
 }
 
 void Ranks::share_buffers(const nn::Module& module) {
-  if (!are_many() || !options_.boolean("broadcast_buffers")) return;
+  if (batch_parts() == 1 || !options_.boolean("broadcast_buffers")) return;
   if (const std::vector<Tensor> buffers = module.buffers(); !buffers.empty())
     distributed::broadcast_coalesced(*communicator_, buffers, /*root=*/0);
 }
@@ -82,7 +84,7 @@ void Ranks::before_last_backward(const Tensor& loss) {
 }
 
 void Ranks::sum(std::vector<double>& parts) const {
-  if (!are_many()) return;
+  if (batch_parts() == 1) return;
   communicator_->all_reduce({.data = parts.data(), .count = parts.size(), .dtype = kFloat64}, ReduceOp::kSum)->wait();
 }
 
@@ -119,6 +121,11 @@ std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
 }
 
 void Ranks::note_communication(std::vector<std::pair<std::string, double>>& figures) const {
+  if (tensor_parallel_) {
+    figures.emplace_back("ranks", size());
+    figures.emplace_back("tensor_parallel_sent_bytes",
+                         static_cast<double>(communicator_->stats().bytes_of(CommKind::kAllReduce)));
+  }
   if (!reducer_) return;
   const distributed::ReducerStats& stats = reducer_->stats();
   figures.emplace_back("ranks", size());

@@ -12,6 +12,7 @@
 #include <tenon/optim/zero_redundancy_optimizer.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>
+#include <tenon/train/parallel/tensor_parallel.h>
 
 #include <cstdint>
 #include <functional>
@@ -27,12 +28,19 @@ namespace tenon::train {
 
 class Ranks {
  public:
-  /// `communicator` may be null: one process.
+  /// `communicator` may be null: one process. Throws ConfigError where train.tensor_parallel is another number than the
+  /// ranks'.
   Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator);
 
   bool are_many() const { return size() > 1; }
   int rank() const { return communicator_ ? communicator_->rank() : 0; }
   int size() const { return communicator_ ? communicator_->size() : 1; }
+  /// Into how many parts a batch is divided over the ranks, and which is this one's: with train.tensor_parallel every
+  /// rank has all of it.
+  int batch_parts() const { return tensor_parallel_ ? 1 : size(); }
+  int batch_part() const { return tensor_parallel_ ? 0 : rank(); }
+  /// Null: layers are not divided.
+  const SharedTensorParallel& tensor_parallel() const { return tensor_parallel_; }
   /// Of the threads that a kernel may use on a machine those of each rank there.
   int threads_of_each(int all) const;
   /// Whether this one writes what all of them come to.
@@ -59,7 +67,7 @@ class Ranks {
     if (reducer_) reducer_->check_finished();
   }
 
-  /// Of numbers that each rank has its part of; the same on every rank.
+  /// Of numbers that each rank has its part of, as the batch is divided; the same on every rank.
   double sum(double part) const;
   void sum(std::vector<double>& parts) const;
   /// Whether one of them says so.
@@ -75,6 +83,7 @@ class Ranks {
  private:
   const Options& options_;
   std::shared_ptr<Communicator> communicator_;
+  SharedTensorParallel tensor_parallel_;
   std::unique_ptr<distributed::Reducer> reducer_;
   std::unique_ptr<optim::ZeroRedundancyOptimizer> sharded_;
 };

@@ -7,6 +7,7 @@
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
 #include <tenon/train/step/mixed_precision.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -203,11 +204,15 @@ std::string leaves_too_much(double budget, std::int64_t blocks, double least) {
 }
 
 void check_parallel(const ExperimentConfig& config, const Techniques& techniques) {
+  check_pipeline(config);
   const std::int64_t devices = static_cast<std::int64_t>(config.devices.size());
   if (devices < 2) return;
   const auto refuse = [&](const std::string& why) { throw config.error("device.names", why); };
   if (techniques.optimizer_in_backward)
-    refuse("train.optimizer_in_backward changes a parameter before the gradients of the other devices are there");
+    refuse(is_pipeline(config) ? "train.optimizer_in_backward changes a stage's parameters before its last micro-batch"
+                               : "train.optimizer_in_backward changes a parameter before the gradients of the other "
+                                 "devices are there");
+  if (is_pipeline(config)) return;
   const Options& train = config.section("train");
   const std::int64_t rows = train.integer("batch_size") / techniques.micro_batches;
   if (train.integer("batch_size") > 0 && rows < devices)

@@ -31,15 +31,16 @@ bool Training::test(int epoch, EpochResult& figures) {
     right.push_back(0);
     answers.push_back(0);
     is_stopping = is_stopping || progress_.is_stopping();
-    const bool is_mine = static_cast<int>((first / at_once) % ranks_.size()) == ranks_.rank();
+    const bool is_mine = static_cast<int>((first / at_once) % ranks_.batch_parts()) == ranks_.batch_part();
     if (is_stopping || !is_mine) continue;
     report("test", epoch, kNone);
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
     const auto pass = precision_->forward_pass();
-    const Tensor logits = model_.forward(batch.input);
-    losses.back() = step_->number(loss_of(model_, logits, batch.target)) * static_cast<double>(count);
-    right.back() = model_.has_answers ? step_->number(right_answers(logits, batch.target)) : kNone;
+    const Tensor logits = pipeline_ ? pipeline_->forward(batch.input) : model_.forward(batch.input);
+    const Tensor target = batch.target.to(logits.device(), batch.target.scalar_type());
+    losses.back() = step_->number(loss_of(model_, logits, target)) * static_cast<double>(count);
+    right.back() = model_.has_answers ? step_->number(right_answers(logits, target)) : kNone;
     answers.back() = static_cast<double>(batch.answers);
   }
   if (ranks_.any(is_stopping)) return false;

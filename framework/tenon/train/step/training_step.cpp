@@ -42,9 +42,10 @@ double TrainingStep::run(std::int64_t first) {
   const std::int64_t size = parts_.batch_size, parts = parts_.techniques.micro_batches;
   updating_ = false;
   parts_.precision.begin_step();
+  if (parts_.pipeline != nullptr) return run_pipeline(first);
   parts_.ranks.share_buffers(*parts_.model.module);
   // Of the batch, this rank's share, and of that each micro-batch's: Note [One batch for all ranks].
-  const std::int64_t ranks = parts_.ranks.size(), rank = parts_.ranks.rank();
+  const std::int64_t ranks = parts_.ranks.batch_parts(), rank = parts_.ranks.batch_part();
   const std::int64_t share_begin = size * rank / ranks, share = size * (rank + 1) / ranks - share_begin;
   double loss = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -71,6 +72,15 @@ double TrainingStep::run(std::int64_t first) {
   return parts_.ranks.sum(loss);
 }
 
+/// Forward and backward passes take turns: their phases are one.
+double TrainingStep::run_pipeline(std::int64_t first) {
+  const Tensor loss = parts_.pipeline->step(parts_.data.get(first, parts_.batch_size));
+  parts_.phase_ended(RunPhase::kBackward);
+  update();
+  updating_ = false;
+  return number(loss);
+}
+
 Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
   if (parts_.parallel == nullptr) return loss_on_one(parts_.model, batch);
   if (parts_.parallel->loss_on_first()) {
@@ -92,7 +102,11 @@ Tensor TrainingStep::loss_on_one(const Model& model, const Batch& batch) const {
 void TrainingStep::update() {
   if (const double norm = parts_.options.real("clip_grad_norm"); norm > 0) {
     parts_.precision.unscale(parts_.optimizer);
-    nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
+    const std::vector<Tensor> parameters = parts_.model.module->parameters();
+    if (const auto& divided = parts_.ranks.tensor_parallel())
+      clip_divided_grad_norm(*divided, parameters, norm);
+    else
+      nn::utils::clip_grad_norm_(parameters, norm);
   }
   updating_ = true;
   if (parts_.ranks.is_sharded()) {

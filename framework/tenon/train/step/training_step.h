@@ -10,6 +10,7 @@
 #include <tenon/train/peaks.h>
 #include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/mixed_precision.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 #include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 
@@ -35,6 +36,7 @@ struct StepParts {
   const optim::MasterWeights* masters = nullptr;  ///< which the optimiser has in place of parameters; null: none
   std::int64_t batch_size = 1;
   DataParallel* parallel = nullptr;           ///< null: on one device
+  PipelineParallel* pipeline = nullptr;       ///< the same: not in stages
   bool computes = true;                       ///< the device
   std::function<void(RunPhase)> phase_ended;  ///< told of each forward and backward pass
 };
@@ -53,6 +55,7 @@ class TrainingStep {
   double number(const Tensor& value) const;
 
  private:
+  double run_pipeline(std::int64_t first);
   void update();
   Tensor loss_of_batch(const Batch& batch) const;
   Tensor loss_on_one(const Model& model, const Batch& batch) const;

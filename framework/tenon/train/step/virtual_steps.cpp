@@ -3,6 +3,7 @@
 
 #include <tenon/device/device_state.h>
 #include <tenon/device/devices.h>
+#include <tenon/train/peaks.h>
 
 #include <utility>
 
@@ -11,9 +12,17 @@ namespace tenon::train {
 VirtualSteps::VirtualSteps(std::vector<Device> devices) : devices_(std::move(devices)) {
   for (const Device& device : devices_) has_cost_models_ |= device_activity(device).has_value();
   activities_.resize(devices_.size());
+  memory_.resize(devices_.size());
+}
+
+MemoryStats VirtualSteps::memory_of(std::size_t device) const {
+  MemoryStats memory = memory_[device];
+  merge_peaks(memory, device_state(devices_[device]).allocator().stats());
+  return memory;
 }
 
 void VirtualSteps::begin() {
+  for (std::size_t i = 1; i < devices_.size(); ++i) memory_[i] = memory_of(i);
   if (!has_cost_models_) return;
   for (const Device& device : devices_) {
     synchronize(device);
@@ -44,11 +53,14 @@ void VirtualSteps::note(ExperimentResult& result) const {
   if (counted_ > 0) result.estimated_step_ms = step_us_ / static_cast<double>(counted_) / 1000;
   result.devices.clear();
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    const MemoryStats stats = i == 0 ? result.memory : device_state(devices_[i]).allocator().stats();
+    const MemoryStats stats = i == 0 ? result.memory : memory_of(i);
     DeviceResult device{.device = devices_[i].str(),
                         .peak_requested_bytes = stats.requested_bytes.peak,
                         .peak_allocated_bytes = stats.allocated_bytes.peak,
                         .peak_reserved_bytes = stats.reserved_bytes.peak};
+    for (int purpose = 0; purpose < kPurposeCount; ++purpose)
+      device.peak_requested_by_purpose[static_cast<std::size_t>(purpose)] =
+          stats.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
     if (counted_ > 0) {
       const double steps_in_ms = 1000 * static_cast<double>(counted_);
       const DeviceActivity& sum = activities_[i];

@@ -3,6 +3,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/device/order/virtual_time.h>
+#include <tenon/memory/stats.h>
 #include <tenon/train/experiment_result.h>
 
 #include <cstdint>
@@ -32,12 +33,15 @@ class VirtualSteps {
  private:
   void begin();
   void end();
+  /// The peaks of a device up to now: a step may reset those of its allocator.
+  MemoryStats memory_of(std::size_t device) const;
 
   std::vector<Device> devices_;
   bool has_cost_models_ = false;
   std::int64_t seen_ = 0, counted_ = 0;
   double begun_us_ = 0;
   double step_us_ = 0;
+  std::vector<MemoryStats> memory_;         ///< of the devices behind the first, before the step under way
   std::vector<DeviceActivity> activities_;  ///< of the counted steps
 };
 

@@ -1,0 +1,120 @@
+// Layouts and their needs.
+//
+// Note [ZeRO by theory]: of N data ranks, with P, G, O bytes of parameters, of their gradients and of the optimiser's
+// states on one device of a group, and X what is there beside P and O at the common peak (Rajbhandari et al., 2020):
+//
+//   stage   parameters   gradients         states   communication
+//   0       P            G                 O        G: buckets, a copy of all gradients
+//   1       P            G                 O / N    the same
+//   2       P            G / N             O / N    a bucket, or the largest parameter
+//   3       P / N        G / N + a layer   O / N    the largest layer, gathered
+//
+// States are divided by whole parameters (optim::partition_parameters): no rank has less than the largest one's. Where
+// gradients are divided, X is less by what goes of G, but no less than the activations alone, which are there when no
+// gradient of a parameter is.
+#include <tenon/train/estimate/layouts.h>
+
+#include <tenon/train/model.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
+#include <tenon/train/step/techniques.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace tenon::train {
+
+std::vector<ParallelLayout> layouts_of(std::int64_t devices) {
+  std::vector<ParallelLayout> layouts;
+  for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
+    if (devices % tensor != 0) continue;
+    for (std::int64_t pipeline = 1; pipeline <= devices / tensor; ++pipeline) {
+      if (devices / tensor % pipeline != 0) continue;
+      const std::int64_t data = devices / tensor / pipeline;
+      for (int zero = 0; zero <= (data > 1 ? 3 : 0); ++zero)
+        layouts.push_back({.data = data, .tensor = tensor, .pipeline = pipeline, .zero = zero});
+    }
+  }
+  return layouts;
+}
+
+namespace {
+
+void check_divides(const ExperimentConfig& config, const ParallelLayout& layout) {
+  const std::string& model = config.section("model").text("name");
+  const auto refuse = [&](const char* key, const std::string& why) { throw config.error(key, why); };
+  const auto is_one_of = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, model) != names.end();
+  };
+  if (layout.tensor > 1 && !is_one_of(divided_models()))
+    refuse("train.tensor_parallel", fmt::format("the layers of the model '{}' are not divided", model));
+  if (layout.pipeline > 1 && !is_one_of(staged_models()))
+    refuse("train.parallel", fmt::format("the model '{}' is not made of layers one after another", model));
+  const std::int64_t batch = config.section("train").integer("batch_size");
+  const std::int64_t parts = config.section("train").integer("micro_batches");
+  if (batch < layout.data * parts)
+    refuse("train.batch_size", fmt::format("{} examples are fewer than {} data ranks with {} micro-batch{} each", batch,
+                                           layout.data, parts, parts == 1 ? "" : "es"));
+}
+
+}  // namespace
+
+ExperimentConfig group_of(const ExperimentConfig& config, const ParallelLayout& layout) {
+  check_divides(config, layout);
+  ExperimentConfig group = config;
+  Options& train = group.sections.find("train")->second;
+  const std::int64_t batch = train.integer("batch_size");
+  train.set("batch_size", (batch + layout.data - 1) / layout.data);
+  train.set("tensor_parallel", layout.tensor);
+  train.set("parallel", std::string(layout.pipeline > 1 ? "pipeline" : "data"));
+  group.sections.find("distributed")->second.set("shard", std::string("none"));
+  group.devices.clear();
+  for (std::int64_t i = 0; i < layout.pipeline; ++i)
+    group.devices.emplace_back(config.device.type(), static_cast<DeviceIndex>(i));
+  group.device = group.devices.front();
+  techniques_of(group);
+  return group;
+}
+
+std::vector<RankNeed> needs_of(const ParallelLayout& layout, const std::vector<DeviceEstimate>& group,
+                               std::int64_t bucket_bytes) {
+  std::vector<RankNeed> needs;
+  const auto ranks = layout.data;
+  for (std::size_t stage = 0; stage < group.size(); ++stage) {
+    const DeviceEstimate& alone = group[stage];
+    const ParameterSizes& sizes = alone.parameters;
+    RankNeed need{.rank = static_cast<std::int64_t>(stage) * layout.data * layout.tensor,
+                  .layers = alone.layers,
+                  .parameters = alone.of(Purpose::kParameter),
+                  .gradients = alone.of(Purpose::kGradient),
+                  .states = alone.of(Purpose::kOptimizerState),
+                  .activations = alone.of(Purpose::kActivation) + alone.of(Purpose::kCast)};
+    const std::int64_t beside = alone.requested_bytes - need.parameters - need.states;  // X
+    std::int64_t passing = beside;
+    if (ranks > 1) need.communication = sizes.trained_bytes;
+    if (layout.zero >= 1 && sizes.trained_bytes > 0) {
+      const double largest = static_cast<double>(sizes.largest_bytes) / static_cast<double>(sizes.trained_bytes);
+      need.states = static_cast<std::int64_t>(std::max(1.0 / static_cast<double>(ranks), largest) *
+                                              static_cast<double>(need.states));
+    }
+    if (layout.zero >= 2) {
+      const std::int64_t less = sizes.trained_bytes - sizes.trained_bytes / ranks;
+      passing = std::max(need.activations + alone.of(Purpose::kData), beside - less);
+      need.gradients = std::max(need.gradients - less, sizes.trained_bytes / ranks);
+      need.communication = std::min(sizes.trained_bytes, std::max(bucket_bytes, sizes.largest_bytes));
+    }
+    if (layout.zero >= 3) {
+      need.parameters -= sizes.bytes - sizes.bytes / ranks;
+      need.gradients += sizes.layer_bytes;
+      passing += sizes.layer_bytes;
+      need.communication = sizes.layer_bytes;
+    }
+    need.requested = need.parameters + need.states + passing + need.communication;
+    need.reserved = alone.reserved_bytes + need.requested - alone.requested_bytes;
+    needs.push_back(std::move(need));
+  }
+  return needs;
+}
+
+}  // namespace tenon::train

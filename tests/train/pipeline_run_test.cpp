@@ -1,0 +1,180 @@
+// `train.parallel = "pipeline"`: a model's layers in stages on several devices learn what one device learns, and the
+// result says what each stage holds and, with a cost model, for how long it waits.
+#include "train/experiment_fixture.h"
+
+#include <tenon/device/devices.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/report/run/run_remarks.h>
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr const char* kTwoStages = R"(device.names=["simulated:0", "simulated:1"])";
+constexpr const char* kThreeStages = R"(device.names=["simulated:0", "simulated:1", "simulated:2"])";
+constexpr const char* kPipeline = "train.parallel=pipeline";
+
+class PipelineRun : public Experiment {
+ protected:
+  void SetUp() override {
+    Experiment::SetUp();
+    std::ofstream text(folder / "text");
+    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+  }
+  ExperimentResult run_of(const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"device.simulated.count=4", "train.max_steps=5",  "train.batch_size=16",
+                                      "train.test_batch_size=16", "data.test_limit=32", "train.micro_batches=4",
+                                      "model.layers=4",           "model.context=16"};
+    words.push_back("model.hidden=" + std::string(model == "mlp" ? "64" : "32"));
+    return run_model(model, words, more);
+  }
+  static double figure(const ExperimentResult& result, const char* name) {
+    const auto found = std::ranges::find(result.figures, name, &std::pair<std::string, double>::first);
+    return found == result.figures.end() ? -1 : found->second;
+  }
+};
+
+void expect_near(const std::vector<double>& a, const std::vector<double>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << what << ", step " << i + 1;
+}
+
+TEST_F(PipelineRun, HasTheLossesOfOneDevice) {
+  for (const char* model : {"mlp", "gpt", "llama", "resnet8"}) {
+    const ExperimentResult one = run_of(model, {"device.name=simulated:0"});
+    EXPECT_TRUE(one.devices.empty());
+    for (const char* schedule : {"gpipe", "1f1b"}) {
+      const ExperimentResult three =
+          run_of(model, {kThreeStages, kPipeline, std::string("train.pipeline_schedule=") + schedule});
+      expect_near(three.losses, one.losses, std::string(model) + " " + schedule);
+      EXPECT_NEAR(three.epochs.back().test_loss, one.epochs.back().test_loss, 1e-3) << model;
+      EXPECT_EQ(three.parameters, one.parameters) << model;
+      ASSERT_EQ(three.devices.size(), 3U);
+    }
+  }
+}
+
+TEST_F(PipelineRun, ATableThatIsNotTheOutputLayerTooIsOneOfTheFirstStageAlone) {
+  for (const char* model : {"gpt", "llama"}) {
+    const ExperimentResult one = run_of(model, {"device.name=simulated:0", "model.tied=false"});
+    expect_near(run_of(model, {kTwoStages, kPipeline, "model.tied=false"}).losses, one.losses, model);
+  }
+}
+
+TEST_F(PipelineRun, ClipsByTheNormOfAllStagesAndChecksOutItsTechniques) {
+  for (const char* technique : {"train.clip_grad_norm=0.05", "train.checkpoint=true", "train.optimizer=sgd",
+                                "train.zero_grad=zero", "train.optimizer_states=8bit", "train.lora_rank=4"}) {
+    const ExperimentResult one = run_of("gpt", {"device.name=simulated:0", technique});
+    expect_near(run_of("gpt", {kThreeStages, kPipeline, technique}).losses, one.losses, technique);
+  }
+}
+
+TEST_F(PipelineRun, SaysWhatEachStageHolds) {
+  const ExperimentResult result =
+      run_of("gpt", {kThreeStages, kPipeline, "train.pipeline_balance=\"2,2,3\"", "train.test_batch_size=2"});
+  ASSERT_EQ(result.devices.size(), 3U);
+  std::int64_t parameters = 0;
+  for (const DeviceResult& device : result.devices) {
+    ASSERT_TRUE(device.stage.has_value());
+    parameters += device.stage->parameters;
+    const auto of = [&](Purpose purpose) {
+      return device.peak_requested_by_purpose[static_cast<std::size_t>(purpose)];
+    };
+    EXPECT_NEAR(static_cast<double>(of(Purpose::kOptimizerState)), 8.0 * static_cast<double>(device.stage->parameters),
+                1000)
+        << "AdamW's two moments of the stage's own parameters";
+    EXPECT_GT(of(Purpose::kActivation), 0);
+  }
+  EXPECT_EQ(parameters, result.parameters);
+  const auto layers = [&](std::size_t i) { return result.devices[i].stage->layers; };
+  EXPECT_EQ(layers(0), (std::vector<std::string>{"symbols", "block0"}));
+  EXPECT_EQ(layers(1), (std::vector<std::string>{"block1", "block2"}));
+  EXPECT_EQ(layers(2), (std::vector<std::string>{"block3", "norm", "head"}));
+  EXPECT_EQ(result.devices[0].stage->peak_micro_batches, 3);
+  EXPECT_EQ(result.devices[1].stage->peak_micro_batches, 2);
+  EXPECT_EQ(result.devices[2].stage->peak_micro_batches, 1);
+  EXPECT_NEAR(figure(result, "pipeline_bubble"), 2.0 / 6, 1e-12) << "(p - 1) / (m + p - 1)";
+  EXPECT_THAT(devices_remark(result),
+              HasSubstr("simulated:1: block1 to block2, at most 2 micro-batches, peak allocated"));
+}
+
+TEST_F(PipelineRun, OneForwardOneBackwardKeepsFewerMicroBatchesThanGPipe) {
+  const auto first_stage = [this](const char* schedule) {
+    const ExperimentResult result =
+        run_of("gpt", {kTwoStages, kPipeline, "train.micro_batches=8", "train.test_batch_size=2",
+                       std::string("train.pipeline_schedule=") + schedule});
+    return result.devices.at(0).peak_requested_by_purpose[static_cast<std::size_t>(Purpose::kActivation)];
+  };
+  EXPECT_LT(static_cast<double>(first_stage("1f1b")), 0.4 * static_cast<double>(first_stage("gpipe")))
+      << "two micro-batches of eight";
+}
+
+TEST_F(PipelineRun, NoDeviceEverHoldsTheWholeModel) {
+  const ExperimentResult one = run_of("mlp", {"device.name=simulated:0", "model.layers=8", "model.hidden=256"});
+  const ExperimentResult four =
+      run_of("mlp", {R"(device.names=["simulated:0", "simulated:1", "simulated:2", "simulated:3"])", kPipeline,
+                     "model.layers=8", "model.hidden=256"});
+  for (const DeviceResult& device : four.devices)
+    EXPECT_LT(static_cast<double>(device.peak_requested_bytes),
+              0.4 * static_cast<double>(one.memory.requested_bytes.peak))
+        << device.device;
+}
+
+TEST_F(PipelineRun, GoesOnFromWhereItWasInterrupted) {
+  const std::vector<std::string> words = {kThreeStages, kPipeline, "model.dropout=0.1"};
+  const ExperimentResult whole = run_of("gpt", words);
+  int asked = 0;
+  sink.stops = [&asked] { return ++asked == 3; };
+  state.file = folder / "state";
+  EXPECT_TRUE(run_of("gpt", words).interrupted);
+  sink.stops = {};
+  state.go_on = true;
+  const ExperimentResult resumed = run_of("gpt", words);
+  EXPECT_TRUE(same_bits(resumed.losses, whole.losses));
+}
+
+TEST_F(PipelineRun, WithACostModelStagesWaitAsTheoryOfTheBubbleSays) {
+  const auto idle = [this](const char* parts) {
+    const ExperimentResult result =
+        run_of("mlp", {R"(device.names=["simulated:0", "simulated:1", "simulated:2", "simulated:3"])", kPipeline,
+                       "device.simulated.preset=v100", "device.simulated.mode=address-only", "model.layers=16",
+                       "model.hidden=4096", "train.pipeline_balance=\"5,4,4,4\"", "train.optimizer=sgd",
+                       "train.momentum=0", "train.batch_size=256", std::string("train.micro_batches=") + parts});
+    EXPECT_NEAR(figure(result, "estimated_idle"), figure(result, "pipeline_bubble"), 0.06) << parts;
+    for (const DeviceResult& device : result.devices) EXPECT_TRUE(device.estimated.has_value());
+    return figure(result, "estimated_idle");
+  };
+  EXPECT_GT(idle("2"), idle("8"));
+}
+
+TEST_F(PipelineRun, SettingsThatMakeNoSenseWithStagesAreRefused) {
+  const auto refused = [this](const std::string& model, std::vector<std::string> words, const char* why) {
+    EXPECT_THAT([&] { run_of(model, words); }, ThrowsMessage<Error>(HasSubstr(why)));
+  };
+  refused("gpt", {kPipeline}, "train.parallel: the stages of a pipeline lie on several devices");
+  refused("gpt", {kTwoStages, "train.pipeline_balance=\"1,1\""}, "there are no stages");
+  refused("lenet", {kTwoStages, kPipeline}, "the model 'lenet' is not made of layers one after another");
+  refused("mlp", {kThreeStages, kPipeline, "model.layers=1"}, "3 devices, but the model has 2 layers");
+  refused("gpt", {kTwoStages, kPipeline, "train.pipeline_balance=\"3,x\""}, "'x' is no number of layers");
+  refused("gpt", {kTwoStages, kPipeline, "train.pipeline_balance=\"3,3\""}, "the balance names 6 modules for 2 stages");
+  refused("gpt", {kTwoStages, kPipeline, "train.chunked_loss=2"}, "a part of a pipeline's last stage");
+  refused("gpt", {kTwoStages, kPipeline, "train.precision=bfloat16-mixed"}, "\"bfloat16\" with train.master_weights");
+  refused("gpt", {kTwoStages, kPipeline, "train.offload=activations"}, "keeps what its micro-batches need");
+  refused("mlp", {kTwoStages, kPipeline, "train.quantize=static"}, "integers are tested on one device");
+  refused("gpt", {kTwoStages, kPipeline, "train.checkpoint=true", "train.checkpoint_budget=0.5"},
+          "with stages give train.checkpoint_blocks");
+  refused("mlp", {kTwoStages, kPipeline, "train.micro_batches=1", "train.optimizer_in_backward=true"},
+          "changes a stage's parameters before its last micro-batch");
+  refused("mlp", {kTwoStages, kPipeline, "train.batch_size=2"}, "4 parts of a batch of 2");
+}
+
+}  // namespace
+}  // namespace tenon::test
