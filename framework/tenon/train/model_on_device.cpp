@@ -47,7 +47,7 @@ Model make_whole_model(const ExperimentConfig& config, const ModelRequest& reque
 
 }  // namespace
 
-Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request) {
+Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request, bool stays_on_host) {
   manual_seed(static_cast<std::uint64_t>(config.section("train").integer("seed")));
   if (!device_state(config.device).driver().properties().computes) {
     // There are no values to show.
@@ -58,7 +58,7 @@ Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& r
     return model;
   }
   Model model = make_whole_model(config, request);
-  if (config.device.is_cpu()) return model;
+  if (config.device.is_cpu() || stays_on_host) return model;
   PurposeGuard purpose(Purpose::kParameter);
   model.module->to(config.device);
   return model;

@@ -59,13 +59,13 @@ double TrainingStep::run(std::int64_t first) {
     }
     if (parts * ranks > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
     parts_.phase_ended(RunPhase::kForward);
-    if (part + 1 == parts) parts_.ranks.before_last_backward(value);  // gradients of the others only add up here
+    parts_.ranks.before_backward(value, /*is_last=*/part + 1 == parts);
     parts_.precision.backward(value);
     if (parts_.parallel != nullptr) parts_.parallel->reduce_gradients();
+    parts_.ranks.after_backward(/*is_last=*/part + 1 == parts);
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
-  parts_.ranks.after_last_backward();
   if (!in_backward_) update();
   updating_ = false;
   return parts_.ranks.sum(loss);
@@ -92,7 +92,10 @@ Tensor TrainingStep::loss_on_one(const Model& model, const Batch& batch) const {
 void TrainingStep::update() {
   if (const double norm = parts_.options.real("clip_grad_norm"); norm > 0) {
     parts_.precision.unscale(parts_.optimizer);
-    nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
+    if (parts_.ranks.divides_gradients())
+      parts_.ranks.clip_grad_norm(norm);
+    else
+      nn::utils::clip_grad_norm_(parts_.model.module->parameters(), norm);
   }
   updating_ = true;
   if (parts_.ranks.is_sharded()) {
@@ -102,7 +105,10 @@ void TrainingStep::update() {
   } else {
     parts_.precision.step(parts_.optimizer);
   }
-  parts_.model.module->zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
+  if (parts_.ranks.divides_gradients())
+    parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
+  else
+    parts_.model.module->zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
 }
 
 }  // namespace tenon::train
