@@ -1,5 +1,5 @@
 // Divided parameters and gradients over four real ranks: FullyShardedDataParallel, ZeRO 2 and 3.
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/device/device_state.h>
