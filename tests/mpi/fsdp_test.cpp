@@ -360,6 +360,20 @@ TEST(FsdpGathers, WithoutGradientsUnitsComeAndGo) {
   EXPECT_LT(bytes_for(Purpose::kParameter, false) - before, 1);
 }
 
+TEST(FsdpErrors, AParameterThatNobodyGathersAnyMoreIsAnErrorToRead) {
+  nn::Sequential net = net_of_seed(13);
+  { const FullyShardedDataParallel model(net, ranks()); }
+  EXPECT_THAT([&] { net->forward(batch_of(0)); },
+              testing::ThrowsMessage<Error>(HasSubstr("what divided it is gone: keep the FullyShardedDataParallel")));
+}
+
+TEST(FsdpErrors, AModuleOnSeveralDevicesIsRefused) {
+  nn::Sequential net = net_of_seed(14);
+  net[2]->to(Device("meta"));
+  EXPECT_THAT([&] { distributed::Sharding(*net, ranks()); },
+              testing::ThrowsMessage<Error>(HasSubstr("'0.weight' is on cpu, and '2.weight' on meta")));
+}
+
 TEST(FsdpErrors, StatesInEightBitsAreRefused) {
   nn::Sequential net = net_of_seed(12);
   FullyShardedDataParallel model(net, ranks());

@@ -219,19 +219,22 @@ TEST_F(RankRuns, DividedParametersWithMicroBatchesClippingAndMixedPrecisionHaveT
 }
 
 TEST_F(RankRuns, DividedParametersAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
-  const std::string shard = "'distributed.shard=\"parameters\"' train.optimizer=adamw ";
   ASSERT_EQ(ranks(4, "exp.toml train.optimizer=adamw --out whole").code, 0);
   const auto whole = losses_of(result("whole"));
   const std::vector<double> rest(whole.begin() + 3, whole.end());
-  const Launched first = ranks(4, "exp.toml " + shard + "train.stop_at=3 train.save=state --out first");
-  ASSERT_EQ(first.code, 0) << first.text;
-  ASSERT_EQ(ranks(4, "exp.toml " + shard + "train.resume=state --out second").code, 0);
-  EXPECT_EQ(losses_of(result("second")), rest);
-  alone("exp.toml 'distributed.name=\"\"' train.optimizer=adamw train.micro_batches=4 train.resume=state --out one");
-  EXPECT_EQ(losses_of(result("one")), rest);
-  const Launched two = ranks(2, "exp.toml " + shard + "train.resume=state --out two");
-  ASSERT_EQ(two.code, 0) << two.text;
-  for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << i;
+  for (const std::string divided : {"gradients", "parameters"}) {
+    const std::string shard = "'distributed.shard=\"" + divided + "\"' train.optimizer=adamw ";
+    const Launched first = ranks(4, "exp.toml " + shard + "train.stop_at=3 train.save=state --out first");
+    ASSERT_EQ(first.code, 0) << first.text;
+    ASSERT_EQ(ranks(4, "exp.toml " + shard + "train.resume=state --out second").code, 0);
+    EXPECT_EQ(losses_of(result("second")), rest) << divided;
+    alone("exp.toml 'distributed.name=\"\"' train.optimizer=adamw train.micro_batches=4 train.resume=state --out one");
+    EXPECT_EQ(losses_of(result("one")), rest) << divided;
+    const Launched two = ranks(2, "exp.toml " + shard + "train.resume=state --out two");
+    ASSERT_EQ(two.code, 0) << two.text;
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << divided << " " << i;
+  }
 }
 
 TEST_F(RankRuns, WhatDividedParametersDoNotGoWithIsRefusedWithTheReason) {

@@ -11,6 +11,24 @@
 #include <chrono>
 
 namespace tenon::distributed {
+namespace {
+
+/// Of parameters that nobody gathers any more.
+class Gone final : public StorageSource {
+ public:
+  void bring(StorageImpl&) override {
+    throw Error(
+        "a parameter that was divided over the ranks is read, and what divided it is gone: keep the "
+        "FullyShardedDataParallel, or the Sharding, for as long as its module is used");
+  }
+};
+
+Gone& gone() {
+  static auto* const instance = new Gone;  // storages may live longer than statics
+  return *instance;
+}
+
+}  // namespace
 
 std::int64_t share_of(std::int64_t elements, int ranks) { return (elements + ranks - 1) / ranks; }
 
@@ -51,8 +69,10 @@ FlatParameter::FlatParameter(const std::vector<std::pair<std::string, Tensor>>& 
 }
 
 FlatParameter::~FlatParameter() {
-  if (gathering_) gathering_.reset();  // waits
-  whole_.impl().storage().leave_to(nullptr);
+  gathering_.reset();  // waits
+  if (is_kept_whole()) return;
+  whole_.impl().storage().give_back();
+  whole_.impl().storage().leave_to(&gone());
 }
 
 void FlatParameter::point_members_at(const Tensor& memory) {

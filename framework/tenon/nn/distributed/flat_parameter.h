@@ -51,7 +51,7 @@ class TENON_EXPORT FlatParameter final : public StorageSource {
   /// is read whose memory is not there, and gathers it; null: the whole is kept, and shards look into it.
   TENON_API FlatParameter(const std::vector<std::pair<std::string, Tensor>>& parameters,
                           std::shared_ptr<Communicator> ranks, Device device, std::function<void()> on_use);
-  /// Members are whole again where they can be: every rank has to end it then.
+  /// Members that were not kept whole have no values any more: whoever reads one gets an Error.
   TENON_API ~FlatParameter() override;
   /// Gathers the unit.
   void bring(StorageImpl& storage) override;

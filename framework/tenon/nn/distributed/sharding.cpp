@@ -22,6 +22,10 @@ Sharding::Sharding(const nn::Module& module, std::shared_ptr<Communicator> ranks
     : ranks_(std::move(ranks)), options_(options) {
   const auto named = module.named_parameters();
   if (named.is_empty()) throw Error("there is no parameter that could be divided over the ranks");
+  for (const auto& one : named)
+    if (one.value().device() != named[0].value().device())
+      throw Error(fmt::format("'{}' is on {}, and '{}' on {}: a module is divided over ranks on one device of each",
+                              named[0].key(), named[0].value().device().str(), one.key(), one.value().device().str()));
   places_.resize(named.size());
   for (const ShardUnit& planned : shard_units(module, options_.policy)) {
     const std::size_t number = units_.size();

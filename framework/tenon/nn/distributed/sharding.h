@@ -74,7 +74,8 @@ TENON_API ShardingBytes sharding_bytes(const nn::Module& module, int ranks, cons
 
 class TENON_EXPORT Sharding {
  public:
-  /// Divides the parameters, which every rank has with the same values. Throws Error for a module without any.
+  /// Divides the parameters, which every rank has with the same values. Throws Error for a module without any, and for
+  /// one on several devices.
   TENON_API Sharding(const nn::Module& module, std::shared_ptr<Communicator> ranks,
                      const ShardingOptions& options = {});
   TENON_API ~Sharding();
