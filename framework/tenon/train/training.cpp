@@ -69,8 +69,12 @@ ExperimentResult Training::run_to_its_end() {
   prepare();
   check_sizes();
   resume();
-  ranks_.shard(*optimizer_);
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
+  ranks_.shard(*model_.module, *optimizer_, config_.device);
+  if (ranks_.divides_gradients()) {  // made whole on each rank: what counts is what it has from now on
+    device_.allocator().trim(0);
+    device_.allocator().reset_peak_stats();
+  }
   make_step();
   result_.memory = device_.allocator().stats();
   phases_.end(RunPhase::kSetup, result_.memory, result_.peak);
@@ -134,7 +138,7 @@ void Training::prepare() {
                                 .lora_rank = options_.integer("lora_rank"),
                                 .checkpoint = checkpoint_,
                                 .tensor_parallel = ranks_.tensor_parallel()};
-  model_ = make_model_on_device(config_, request);
+  model_ = make_model_on_device(config_, request, /*stays_on_host=*/ranks_.divides_gradients());
   if (is_pipeline(config_))
     pipeline_.emplace(config_, model_);
   else if (config_.devices.size() > 1)

@@ -6,8 +6,8 @@
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
-#include <tenon/train/step/mixed_precision.h>
 #include <tenon/train/parallel/pipeline_parallel.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
