@@ -22,6 +22,11 @@ RankEnvironment ranks_of(const Variables& variables) {
   });
 }
 
+TEST(RankEnvironment, WhereTorchrunsStoreListensThePortIsTheNextOne) {
+  EXPECT_EQ(ranks_of({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}).master_port, 29501);
+  EXPECT_EQ(ranks_of({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}}).master_port, 29500);
+}
+
 TEST(RankEnvironment, AProcessStartedAloneIsRankZeroOfOne) {
   const RankEnvironment found = ranks_of({});
   EXPECT_EQ(found.rank, 0);

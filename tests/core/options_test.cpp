@@ -176,6 +176,7 @@ TEST(NearestName, IsTheOneWithTheFewestEditsOrWithTheSameBeginning) {
   EXPECT_EQ(nearest_name("expendible", names), "expandable");
   EXPECT_EQ(nearest_name("exp", names), "expandable") << "the beginning of one";
   EXPECT_EQ(nearest_name("caching_of_mine", names), "caching") << "begun by one";
+  EXPECT_EQ(nearest_name("float16", {"float32", "bfloat16", "float16-mixed"}), "float16-mixed") << "one that goes on";
   EXPECT_EQ(nearest_name("tlsf", names), "");
   EXPECT_EQ(nearest_name("", names), "");
   EXPECT_EQ(nearest_name("x", {}), "");

@@ -1,5 +1,6 @@
 // Opening devices, current devices and streams, swapping allocators.
 #include <tenon/core/error.h>
+#include <tenon/device/closing.h>
 #include <tenon/device/device_state.h>
 #include <tenon/device/lazy_drivers.h>
 
@@ -156,6 +157,19 @@ TEST(DeviceState, ClosingGivesAllMemoryBackToTheDevice) {
   EXPECT_EQ(driver.used_bytes(), 1 * MiB);
   close_devices();
   EXPECT_EQ(driver.used_bytes(), 0u);
+}
+
+TEST(DeviceState, WhoKeepsSomethingOfADeviceIsToldBeforeItIsClosed) {
+  int told = 0;
+  {
+    const ClosingHandle handle([&] { ++told; });
+    close_devices();
+    EXPECT_EQ(told, 1);
+    close_devices();
+    EXPECT_EQ(told, 2);
+  }
+  close_devices();
+  EXPECT_EQ(told, 2);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The operations of the plugin mpi, over four real ranks.
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <tenon/core/half.h>
 

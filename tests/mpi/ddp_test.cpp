@@ -1,5 +1,5 @@
 // DistributedDataParallel over four real ranks.
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/nn/distributed/distributed_data_parallel.h>

@@ -1,5 +1,5 @@
 // main of test programs that mpirun starts. A rank other than 0 says what failed and nothing else.
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <tenon/runtime/process_group.h>
 

@@ -55,6 +55,17 @@ TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
   goes_on_to_the_same_losses("run", "train.epochs=250");
 }
 
+TEST_F(FailingRuns, WhereParametersAreDividedARankThatIsKilledIsNamedAndTheRunGoesOnToo) {
+  const std::string divided = "train.epochs=100 'distributed.shard=\"parameters\"'";
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml " + divided + " --out run",
+                                               "run/state.safetensors", /*rank=*/2, SIGKILL);
+  EXPECT_NE(launched.code, 0) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_THAT(result("run")["error"].get<std::string>(),
+              ContainsRegex("rank 2 \\(process [0-9]+ on [^)]+\\) has ended"));
+  goes_on_to_the_same_losses("run", "train.epochs=100");
+}
+
 TEST_F(FailingRuns, WhereRankZeroIsKilledTheOthersSaySo) {
   const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
                                                "run/state.safetensors", /*rank=*/0, SIGKILL);

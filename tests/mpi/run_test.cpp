@@ -180,6 +180,75 @@ TEST_F(RankRuns, DividedStatesAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
   for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << i;
 }
 
+TEST_F(RankRuns, DividedGradientsAndParametersGiveTheSameBitsWithTheMemoryThatTheorySays) {
+  const std::string wide = "exp.toml train.optimizer=adamw model.hidden=256 model.layers=4 train.test_batch_size=8 ";
+  ASSERT_EQ(ranks(4, wide + "--out whole").code, 0);
+  for (const std::string shard : {"gradients", "parameters"}) {
+    const Launched launched = ranks(4, wide + "'distributed.shard=\"" + shard + "\"' --out " + shard);
+    ASSERT_EQ(launched.code, 0) << launched.text;
+    EXPECT_EQ(losses_of(result(shard)), losses_of(result("whole"))) << shard;
+    for (const char* figure : {"test_loss", "test_accuracy"})
+      EXPECT_EQ(result(shard)["result"]["epochs"][1][figure], result("whole")["result"]["epochs"][1][figure]) << figure;
+    const auto json = result(shard);
+    const auto figures = json["result"]["figures"];
+    const auto expect_near = [&](const char* measured, const char* expected) {
+      const double bytes = figures[expected];
+      for (const auto& memory : json["ranks"]["memory"])
+        EXPECT_NEAR(memory[measured].get<double>(), bytes, 0.03 * bytes) << shard << " " << measured;
+    };
+    expect_near("peak_parameter_bytes", "expected_parameter_bytes");
+    expect_near("peak_gradient_bytes", "expected_divided_gradient_bytes");
+    expect_near("peak_optimizer_state_bytes", "expected_optimizer_bytes");
+  }
+}
+
+TEST_F(RankRuns, DividedParametersWithMicroBatchesClippingAndMixedPrecisionHaveTheLossesOfWholeOnes) {
+  for (const std::string more : {"train.micro_batches=2", "train.clip_grad_norm=0.05", "train.zero_grad=zero",
+                                 "'train.precision=\"bfloat16-mixed\"'", "train.checkpoint=true"}) {
+    ASSERT_EQ(ranks(2, "exp.toml " + more + " --out whole").code, 0) << more;
+    const auto whole = losses_of(result("whole"));
+    for (const std::string shard : {"gradients", "parameters"}) {
+      const Launched launched = ranks(2, "exp.toml " + more + " 'distributed.shard=\"" + shard + "\"' --out divided");
+      ASSERT_EQ(launched.code, 0) << launched.text;
+      const auto divided = losses_of(result("divided"));
+      ASSERT_EQ(divided.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i)
+        EXPECT_NEAR(divided[i], whole[i], 1e-5 * std::abs(whole[i])) << more << " " << shard << " step " << i;
+    }
+  }
+}
+
+TEST_F(RankRuns, DividedParametersAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
+  ASSERT_EQ(ranks(4, "exp.toml train.optimizer=adamw --out whole").code, 0);
+  const auto whole = losses_of(result("whole"));
+  const std::vector<double> rest(whole.begin() + 3, whole.end());
+  for (const std::string divided : {"gradients", "parameters"}) {
+    const std::string shard = "'distributed.shard=\"" + divided + "\"' train.optimizer=adamw ";
+    const Launched first = ranks(4, "exp.toml " + shard + "train.stop_at=3 train.save=state --out first");
+    ASSERT_EQ(first.code, 0) << first.text;
+    ASSERT_EQ(ranks(4, "exp.toml " + shard + "train.resume=state --out second").code, 0);
+    EXPECT_EQ(losses_of(result("second")), rest) << divided;
+    alone("exp.toml 'distributed.name=\"\"' train.optimizer=adamw train.micro_batches=4 train.resume=state --out one");
+    EXPECT_EQ(losses_of(result("one")), rest) << divided;
+    const Launched two = ranks(2, "exp.toml " + shard + "train.resume=state --out two");
+    ASSERT_EQ(two.code, 0) << two.text;
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      EXPECT_NEAR(losses_of(result("two"))[i], rest[i], 1e-5 * rest[i]) << divided << " " << i;
+  }
+}
+
+TEST_F(RankRuns, WhatDividedParametersDoNotGoWithIsRefusedWithTheReason) {
+  const auto refused = [&](const std::string& words, const char* why) {
+    const Launched launched = ranks(2, "exp.toml 'distributed.shard=\"parameters\"' " + words);
+    EXPECT_EQ(launched.code, 2) << launched.text;
+    EXPECT_THAT(launched.text, HasSubstr(why));
+  };
+  refused("'train.precision=\"float16-mixed\"'", "whether a step is left out is known to the scaler alone");
+  refused("train.optimizer=adamw 'train.optimizer_states=\"8bit\"'",
+          "train.optimizer_states keeps 256 values together");
+  refused("'train.quantize=\"dynamic\"'", "train.quantize makes integers of a whole model");
+}
+
 TEST_F(RankRuns, AStepThatDoesNotUseEveryParameterIsAnErrorThatSaysWhatToSet) {
   const std::string experts =
       "exp.toml 'model.name=\"moe\"' 'data.name=\"text\"' data.path=text.txt model.experts=16 "
@@ -195,6 +264,12 @@ TEST_F(RankRuns, AStepThatDoesNotUseEveryParameterIsAnErrorThatSaysWhatToSet) {
   const Launched found = ranks(2, experts + "distributed.find_unused_parameters=true --out found");
   ASSERT_EQ(found.code, 0) << found.text;
   EXPECT_EQ(losses_of(result("found")).size(), 2U);
+  for (const std::string shard : {"gradients", "parameters"}) {
+    const Launched divided = ranks(
+        2, experts + "distributed.find_unused_parameters=true 'distributed.shard=\"" + shard + "\"' --out divided");
+    ASSERT_EQ(divided.code, 0) << divided.text;
+    EXPECT_EQ(losses_of(result("divided")), losses_of(result("found"))) << shard;
+  }
 }
 
 TEST_F(RankRuns, BatchNormAndDropoutTrain) {

@@ -1,5 +1,5 @@
 // Tensor parallelism over four real ranks: layers in parts give what the whole layer gives, and so do their gradients.
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <tenon/nn/distributed/tensor_parallel.h>
 #include <tenon/nn/nn.h>

@@ -1,5 +1,5 @@
 // ZeroRedundancyOptimizer over four real ranks: states that are divided.
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/nn/distributed/distributed_data_parallel.h>

@@ -76,5 +76,26 @@ TEST(HalfPrecision, NormsOf16BitsSaveTheirInputAsItCame) {
   EXPECT_EQ(weight.grad().scalar_type(), kFloat32);
 }
 
+/// The kernels read 16 bits where they lie: no float32 copy of a picture, forward or backward, however short-lived.
+TEST(HalfPrecision, NormsOf16BitsTakeNoRoomForWideCopies) {
+  const Tensor x = randn({4, 8, 64, 64}).to(kBFloat16).set_requires_grad(true);
+  const Tensor weight = ones({8}).set_requires_grad(true), bias = zeros({8}).set_requires_grad(true);
+  const Tensor row_weight = ones({64}).set_requires_grad(true), row_bias = zeros({64}).set_requires_grad(true);
+  const Tensor dy = randn({4, 8, 64, 64}).to(kBFloat16);
+  const auto picture = static_cast<std::int64_t>(x.nbytes());
+  AllocatorStack& allocator = device_state(kCPU).allocator();
+  const auto peak_of = [&](const auto& norm) {
+    x.mutable_grad() = Tensor();
+    allocator.reset_peak_stats();
+    const std::int64_t before = allocator.stats().requested_bytes.current;
+    norm().backward(dy);
+    return allocator.stats().requested_bytes.peak - before;
+  };
+  // The output and the input's gradient; layer_norm adds up its parameters' gradients by blocks of rows.
+  EXPECT_LT(peak_of([&] { return batch_norm(x, weight, bias, {}, {}, true, 0.1, 1e-5); }), picture * 9 / 4);
+  EXPECT_LT(peak_of([&] { return group_norm(x, 4, weight, bias, 1e-5); }), picture * 9 / 4);
+  EXPECT_LT(peak_of([&] { return layer_norm(x, {64}, row_weight, row_bias, 1e-5); }), picture * 9 / 4);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -145,5 +145,15 @@ TEST(Lora, IsForTheLayersThatAreChosen) {
   EXPECT_THAT([&] { nn::add_lora(*network(), nn::LoraOptions(0)); }, ThrowsMessage<Error>(HasSubstr("the rank is 0")));
 }
 
+TEST(Lora, IsRefusedWhereItIsNotLowOrAddsNothing) {
+  nn::Sequential net(nn::Linear(6, 4));
+  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(5)); },
+              ThrowsMessage<Error>(HasSubstr("rank 5 beside '0', which is 4 by 6")));
+  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(2).alpha(0)); },
+              ThrowsMessage<Error>(HasSubstr("with alpha = 0 nothing would be learned")));
+  EXPECT_TRUE(net->parameters()[0].requires_grad()) << "nothing was frozen";
+  EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(4)), 1);
+}
+
 }  // namespace
 }  // namespace tenon::test

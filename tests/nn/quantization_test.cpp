@@ -282,5 +282,73 @@ TEST(Quantization, IntegersAndScalesAreParametersToTheAllocator) {
   EXPECT_EQ(held() - nothing, static_cast<std::int64_t>(q::bytes_of(*model)));
 }
 
+TEST(Quantization, AGroupHasAWeightAtLeast) {
+  nn::Sequential model = network();
+  for (const std::int64_t group : {0, -4})
+    EXPECT_THAT(message_of([&] { q::quantize_weights(*model, 4, group); }), HasSubstr("a group is 1 or more")) << group;
+  EXPECT_EQ(q::quantized_layers(*model), 0);
+}
+
+TEST(Quantization, AFileOfIntegersIsNotForAModelOfFloats) {
+  const std::string file = scratch_folder() + "model.safetensors";
+  nn::Sequential model = network();
+  q::quantize_weights(*model, 8);
+  tenon::save(model, file);
+  nn::Sequential floats = network();
+  EXPECT_THAT(
+      message_of([&] { tenon::load(floats, file); }),
+      testing::AllOf(HasSubstr("'7.weight_scale', of a layer on integers"), HasSubstr("nn::quantization::load()")));
+  EXPECT_EQ(floats->named_parameters()["7.weight"].scalar_type(), kFloat32);
+  nn::Sequential fused = network();
+  q::fuse_modules(*fused, q::groups_of_sequentials(*fused));
+  tenon::save(fused, file);
+  nn::Sequential unfused = network();
+  EXPECT_THAT(message_of([&] { tenon::load(unfused, file); }), HasSubstr("that was fused for quantization"));
+  q::load(*unfused, file);
+  EXPECT_LT(difference(unfused->forward(examples()), fused->forward(examples())), 1e-6);
+}
+
+TEST(Quantization, AModelOnIntegersStaysInFloat32) {
+  for (const int bits : {8, 4}) {
+    nn::Sequential model = network();
+    q::quantize_weights(*model, bits);
+    EXPECT_THAT(message_of([&] { model->to(kFloat64); }),
+                testing::AllOf(HasSubstr("'7' computes on integers"), HasSubstr("before it is quantized")));
+    EXPECT_NO_THROW(model->to(kFloat32));
+    EXPECT_EQ(model->forward(examples()).scalar_type(), kFloat32);
+  }
+}
+
+TEST(Quantization, CountsTheNumbersThatAModelIsAndNotItsBytes) {
+  nn::Sequential floats = network(), bytes = network(), halves = network();
+  const std::int64_t count = q::parameters_of(*floats);
+  q::quantize_weights(*bytes, 8);
+  q::quantize_weights(*halves, 4);
+  EXPECT_EQ(q::parameters_of(*bytes), count);
+  EXPECT_EQ(q::parameters_of(*halves), count);
+  nn::Sequential odd(nn::Linear(7, 5));
+  odd->eval();
+  q::quantize_weights(*odd, 4);
+  nn::add_lora(*odd, nn::LoraOptions(2));
+  EXPECT_EQ(q::parameters_of(*odd), 7 * 5 + 5 + 2 * (7 + 5));
+}
+
+// Planes go through a kernel of their own where the machine has one, and come out as they came in.
+TEST(Quantization, APictureOfFewChannelsKeepsItsOrder) {
+  manual_seed(7);
+  const Tensor x = tenon::randn({3, 12, 9, 9}), weight = tenon::randn({8, 12, 3, 3});
+  const quantized::QuantizedWeight w = quantized::quantize_weight(weight);
+  const quantized::Window window{.padding = {1, 1}};
+  const auto of = [&](MemoryFormat format) {
+    return quantized::conv2d({quantized::quantize_per_tensor(x, 0.03, 120, kUInt8, format), 0.03, 120}, w, {}, window,
+                             true);
+  };
+  const Tensor planes = of(MemoryFormat::Preserve), last = of(MemoryFormat::ChannelsLast);
+  EXPECT_LT(difference(planes, last), 1e-6);
+  EXPECT_EQ(planes.is_contiguous(), quantized::is_planar(kCPU, w.values, window, 9));
+  EXPECT_FALSE(quantized::is_planar(kCPU, w.values, {.stride = {1, 2}}, 9));
+  EXPECT_FALSE(quantized::is_planar(kCPU, w.values, {.groups = 2}, 9));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -164,5 +164,22 @@ TEST(GradScaler, RefusesWhatPyTorchRefuses) {
   EXPECT_THAT([&] { scaler.unscale_(of_half); }, ThrowsMessage<ValueError>(HasSubstr("unscale FP16 gradients")));
 }
 
+// One that is never reached, and a factor that makes infinities of every loss, would leave out each step in silence.
+TEST(GradScaler, RefusesAFactorAndAnIntervalThatCannotServe) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double scale : {kInfinity, 1e39, 0.0, -2.0, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THAT([&] { GradScaler({.init_scale = scale}); },
+                ThrowsMessage<Error>(HasSubstr("The initial scale must be above 0 and finite")))
+        << scale;
+  for (const std::int64_t steps : {-1, 0})
+    EXPECT_THAT([&] { GradScaler({.growth_interval = steps}); },
+                ThrowsMessage<Error>(HasSubstr("The growth interval must be 1 step or more")))
+        << steps;
+  GradScaler scaler;
+  EXPECT_THAT([&] { scaler.set_growth_interval(0); }, ThrowsMessage<Error>(HasSubstr("not 0")));
+  EXPECT_EQ(scaler.get_growth_interval(), 2000);
+  EXPECT_NO_THROW(GradScaler({.init_scale = kInfinity, .enabled = false})) << "it scales nothing";
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -125,6 +125,35 @@ TEST_P(CpuBfloat16, AttendsToAFewExamplesAtATime) {
   }
 }
 
+// More heads than are multiplied at once, the last few of them fewer; keys and values that all heads share; a sequence
+// that ends within a block of queries.
+TEST_P(CpuBfloat16, AttendsWithManyHeads) {
+  const auto attend = [](Dtype dtype, IntArrayRef queries, IntArrayRef keys, bool causal) {
+    manual_seed(9);
+    const Tensor q = randn(queries).to(kBFloat16).to(dtype).set_requires_grad(true);
+    const Tensor k = randn(keys).to(kBFloat16).to(dtype).set_requires_grad(true);
+    const Tensor v = randn(keys).to(kBFloat16).to(dtype).set_requires_grad(true);
+    const Tensor slope = randn(queries).to(kBFloat16).to(dtype);
+    std::vector<std::int64_t> shared(queries.begin(), queries.end());
+    shared[2] = keys[2];
+    const Tensor y = scaled_dot_product_attention(q, k.expand(shared), v.expand(shared), {}, 0.0, causal);
+    y.backward(slope);
+    return std::vector<Tensor>{y.detach(), q.grad(), k.grad(), v.grad()};
+  };
+  struct Case {
+    std::vector<std::int64_t> queries, keys;
+    bool causal;
+  };
+  for (const Case& c : {Case{{2, 7, 200, 64}, {2, 7, 200, 64}, true}, Case{{2, 7, 200, 64}, {2, 7, 130, 64}, false},
+                        Case{{3, 6, 70, 16}, {3, 1, 70, 16}, true}, Case{{1, 12, 1, 64}, {1, 12, 90, 64}, false}}) {
+    const std::vector<Tensor> found = attend(kBFloat16, c.queries, c.keys, c.causal);
+    const std::vector<Tensor> expected = attend(kFloat32, c.queries, c.keys, c.causal);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      expect_near(found[i], expected[i].to(kFloat64), std::to_string(c.queries[2]) + ", tensor " + std::to_string(i));
+    }
+  }
+}
+
 TEST_P(CpuBfloat16, MultipliesBatches) {
   manual_seed(4);
   for (const std::int64_t count : {2, 7}) {
@@ -145,7 +174,7 @@ TEST_P(CpuBfloat16, ConvolvesAndComesBack) {
   for (const Case& c : {Case{4, 16, 32, 14, 3, 1, 1, 1, false}, Case{5, 3, 8, 20, 5, 2, 2, 1, false},
                         Case{4, 16, 32, 14, 3, 1, 1, 1, true}, Case{2, 8, 8, 9, 3, 1, 0, 8, false},
                         Case{3, 64, 64, 8, 1, 1, 0, 1, false}, Case{1, 256, 512, 4, 3, 1, 1, 1, false},
-                        Case{2, 64, 64, 32, 3, 1, 1, 1, false}}) {
+                        Case{2, 64, 64, 32, 3, 1, 1, 1, false}, Case{3, 48, 80, 5, 3, 2, 1, 1, false}}) {
     const std::string what =
         std::to_string(c.in) + " -> " + std::to_string(c.out) + ", kernel " + std::to_string(c.kernel);
     Tensor x = drawn({c.batch, c.in, c.side, c.side});

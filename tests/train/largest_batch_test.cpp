@@ -70,6 +70,16 @@ TEST(BatchSearch, FindsALargerOneBehindSomeThatDoNotFit) {
   EXPECT_LE(trials, 75);
 }
 
+// The gap may be wide: 1680 to 1687 fit, 1568 to 1679 do not, and the line ends at 1750.
+TEST(BatchSearch, FindsTheLargestHoweverWideTheGapBelowIt) {
+  const train::BatchProbe probe = [&](std::int64_t n, std::int64_t& ceiling) -> std::optional<std::int64_t> {
+    ceiling = 1'750'000;
+    if (n > 1687 || (n > 1567 && n < 1680)) return std::nullopt;
+    return 1000 * n;
+  };
+  EXPECT_EQ(train::largest_fitting({1, 1000}, 5000, 1'750'000, probe), 1687);
+}
+
 TEST(BatchSearch, GoesDownToTheFirstAndSaysThatNoneFits) {
   for (const std::int64_t last : {0, 1, 2, 63, 97, 99}) {
     int trials = 0;
@@ -158,13 +168,84 @@ TEST_F(LargestBatch, MayLieBehindSomeThatDoNotFit) {
   for (std::int64_t n = choice.batch_size + 1; n <= choice.batch_size + 40; ++n) EXPECT_FALSE(fits(n)) << n;
 }
 
-TEST_F(LargestBatch, IsFoundByRunsWhereSizesDoNotGrowByWholeExamples) {
-  const Words words{"model.name=\"lenet\"", "device.simulated.mode=\"address-only\"",
-                    "device.simulated.capacity=\"12MiB\"", "train.micro_batches=3"};
+// Parts of a batch differ by an example, and so do the positions of chunks.
+TEST_F(LargestBatch, IsWhatTryingEveryOneFindsInPartsAndChunksToo) {
+  const std::string file = (folder / "text").string();
+  std::ofstream text(file);
+  for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+  text.close();
+  const Words gpt{"model.name=\"gpt\"",
+                  "model.hidden=32",
+                  "model.layers=2",
+                  "model.context=30",
+                  "data.name=\"text\"",
+                  "data.limit=120",
+                  "data.test_limit=2",
+                  "train.test_batch_size=2",
+                  "model.vocabulary=300",
+                  "data.path=\"" + file + "\"",
+                  "device.simulated.capacity=\"6MiB\""};
+  const Words lenet{"model.name=\"lenet\"", "data.limit=200", "device.simulated.capacity=\"4MiB\""};
+  struct Subject {
+    const Words& model;
+    const char* technique;
+    std::int64_t least;
+  };
+  for (const Subject& subject : {Subject{lenet, "train.micro_batches=3", 3}, Subject{lenet, "train.micro_batches=2", 2},
+                                 Subject{gpt, "train.chunked_loss=4", 1}, Subject{gpt, "train.micro_batches=2", 2}}) {
+    for (const char* allocator : {"direct", "caching", "mortise"}) {
+      Words words = subject.model;
+      words.insert(words.end(), {subject.technique, "allocator.name=\"" + std::string(allocator) + "\"",
+                                 "device.simulated.mode=\"address-only\""});
+      const BatchChoice choice = choose(words);
+      std::int64_t largest = 0, most = &subject.model == &gpt ? 119 : 200;
+      for (std::int64_t n = subject.least; n <= most; ++n) {
+        Words with_number = words;
+        with_number.push_back("train.batch_size=" + std::to_string(n));
+        if (!estimate_shortage(config(with_number))) largest = n;
+      }
+      EXPECT_EQ(choice.batch_size, largest) << words[0] << ' ' << subject.technique << " under " << allocator;
+      EXPECT_LT(largest, most) << "memory is what limits it";
+      EXPECT_LE(choice.probes, most / 10) << words[0] << ' ' << subject.technique;
+    }
+  }
+}
+
+TEST_F(LargestBatch, IsFoundByRunsWherePartsAreTooManyForRecordings) {
+  const Words words{"model.name=\"lenet\"", "device.simulated.mode=\"address-only\"", "data.limit=200",
+                    "device.simulated.capacity=\"4MiB\"", "train.micro_batches=30"};
   const BatchChoice choice = choose(words);
-  Words one_more = words;
-  one_more.push_back("train.batch_size=" + std::to_string(choice.batch_size + 1));
-  EXPECT_TRUE(estimate_shortage(config(one_more)));
+  std::int64_t largest = 0;
+  for (std::int64_t n = 30; n <= 200; ++n) {
+    Words with_number = words;
+    with_number.push_back("train.batch_size=" + std::to_string(n));
+    if (!estimate_shortage(config(with_number))) largest = n;
+  }
+  EXPECT_EQ(choice.batch_size, largest);
+}
+
+// On the device kernels ask for workspace, and under caching fitting is not monotone there either.
+TEST_F(LargestBatch, OnADeviceThatComputesIsWhatTryingEveryOneThereFinds) {
+  for (const char* allocator : {"direct", "caching"}) {
+    const Words words{"model.name=\"lenet\"", "device.simulated.capacity=\"6MiB\"", "data.limit=200",
+                      "allocator.name=\"" + std::string(allocator) + "\""};
+    const BatchChoice choice = choose(words);
+    std::int64_t largest = 0;
+    for (std::int64_t n = choice.predicted; n >= 1 && largest == 0; --n) {
+      Words with_number = words;
+      with_number.insert(with_number.end(),
+                         {"train.batch_size=" + std::to_string(n), "train.max_steps=2", "train.epochs=2"});
+      try {
+        const ExperimentConfig trial = config(with_number);
+        install(trial);
+        run_experiment(trial, sink);
+        largest = n;
+      } catch (const OutOfMemory&) {
+      }
+      shutdown();
+    }
+    EXPECT_EQ(choice.batch_size, largest) << allocator << ", predicted " << choice.predicted;
+  }
 }
 
 TEST_F(LargestBatch, IsConfirmedOnADeviceThatComputesAndThenTrains) {

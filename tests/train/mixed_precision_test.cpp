@@ -3,8 +3,11 @@
 
 #include <tenon/autograd/autocast.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/ops/ops.h>
+#include <tenon/optim/adam.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/estimate/memory_estimate.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <gmock/gmock.h>
 
@@ -212,6 +215,20 @@ TEST_F(MixedPrecision, IsEstimatedByTheListsOfTheRealDevice) {
       EXPECT_EQ(estimated.memory.requested_by_purpose[static_cast<std::size_t>(purpose)].peak, peak(measured, purpose))
           << words[0] << ": " << name_of(purpose);
     }
+  }
+}
+
+// Two steps that both overflow would leave out the optimiser's state, which a search for the largest batch is about.
+TEST_F(MixedPrecision, NeverSkipsAnUpdateWhereItsMemoryIsWhatIsAskedFor) {
+  for (const bool never : {false, true}) {
+    train::MixedPrecision precision({.parameters = Dtype::kFloat32, .autocast = Dtype::kFloat16}, kCPU);
+    if (never) precision.never_skip();
+    const Tensor parameter = tenon::ones({4}).set_requires_grad(true);
+    optim::AdamW optimizer({parameter}, optim::AdamWOptions(1e-3));
+    precision.begin_step();
+    precision.backward((parameter * 1e37).sum() * 1e3);
+    precision.step(optimizer);
+    EXPECT_EQ(optimizer.state().empty(), !never);
   }
 }
 

@@ -255,6 +255,9 @@ TEST_F(Serving, MayHaveWeightsOfIntegers) {
   const std::int64_t floats = parameters("none"), bytes = parameters("weight_only_int8");
   EXPECT_LT(bytes, floats * 2 / 3);
   EXPECT_LT(parameters("weight_only_int4"), bytes);
+  const std::int64_t count = serve({}).parameters;
+  for (const char* scheme : {"weight_only_int8", "weight_only_int4"})
+    EXPECT_EQ(serve({std::string("train.quantize=\"") + scheme + "\""}).parameters, count) << scheme;
   EXPECT_THAT(mistake({"train.quantize=\"static\""}),
               HasSubstr("requests are served with weights of integers or none"));
   EXPECT_THAT(mistake({"train.resume=\"state\""}), HasSubstr("serving draws its parameters"));

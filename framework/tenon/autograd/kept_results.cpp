@@ -11,6 +11,13 @@
 #include <string_view>
 
 namespace tenon {
+namespace {
+
+/// By which a policy knows an operator: both forms of GELU are one there.
+std::string_view name_in_pytorch(std::string_view op) { return op == "gelu_tanh" ? "gelu" : op; }
+
+}  // namespace
+
 namespace autograd {
 
 void KeptResults::begin(bool again) {
@@ -43,7 +50,7 @@ bool KeptResults::take(const char* op, std::initializer_list<Tensor*> results) {
 void KeptResults::keep(const char* op, std::initializer_list<Tensor*> results) {
   if (again_) return;
   Entry entry{.op = op, .results = {}, .versions = {}};
-  if (policy_(op)) {
+  if (policy_(name_in_pytorch(op))) {
     for (const Tensor* result : results) {
       entry.results.push_back(alias_of(*result));
       entry.versions.push_back(result->impl().version());
@@ -83,13 +90,14 @@ const std::vector<std::string>& keepable_operators() {
 }
 
 CheckpointPolicy keep_results_of(std::vector<std::string> operators) {
-  for (const std::string& name : operators) {
+  for (std::string& name : operators) {
     if (std::ranges::find(keepable_operators(), name) == keepable_operators().end()) {
       const std::string near = nearest_name(name, keepable_operators());
       throw Error(fmt::format(
           "checkpoint keeps no results of an operator '{}': {}", name,
           near.empty() ? "keepable_operators() has those of which it can" : fmt::format("did you mean '{}'?", near)));
     }
+    name = name_in_pytorch(name);
   }
   return [operators = std::move(operators)](std::string_view op) {
     return std::ranges::find(operators, op) != operators.end();

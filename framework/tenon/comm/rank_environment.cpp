@@ -42,6 +42,9 @@ RankEnvironment rank_environment(const EnvironmentReader& read) {
   RankEnvironment found;
   if (const char* address = read("MASTER_ADDR")) found.master_address = address;
   found.master_port = number(read, "MASTER_PORT").value_or(0);
+  // There torchrun's agent listens itself.
+  const char* const agent = read("TORCHELASTIC_USE_AGENT_STORE");
+  if (agent != nullptr && std::string_view(agent) == "True" && found.master_port > 0) ++found.master_port;
   for (const Launcher& launcher : kLaunchers) {
     if (launcher.needs != nullptr && read(launcher.needs) == nullptr) continue;
     const auto rank = number(read, launcher.rank), size = number(read, launcher.size);

@@ -267,6 +267,12 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
       best = candidate;
     }
   }
+  // A word that goes on where this one ends was begun, and is not a slip of the finger: "float16" of "float16-mixed".
+  const auto goes_on = [&](const std::string& candidate) {
+    return candidate.size() > name.size() && candidate.starts_with(name) && candidate[name.size()] == '-';
+  };
+  if (!best.empty() && std::ranges::count_if(candidates, goes_on) == 1 && best_distance > 0)
+    return *std::ranges::find_if(candidates, goes_on);
   if (!best.empty() || name.size() < 3) return best;
   // Too far, but the beginning of one, or begun by one.
   const auto begun = std::ranges::find_if(candidates, [&](const std::string& it) {

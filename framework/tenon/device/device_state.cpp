@@ -1,5 +1,6 @@
 // The open devices of the process, opened on first use; which device and which stream a thread means.
 #include <tenon/core/error.h>
+#include <tenon/device/closing.h>
 #include <tenon/device/device_state.h>
 #include <tenon/device/with_index.h>
 #include <tenon/memory/history/history.h>
@@ -110,7 +111,38 @@ std::vector<DeviceState*> open_devices() {
 
 void set_device_resolver(DeviceResolver resolver) { open().resolver.store(resolver); }
 
+namespace {
+
+struct Listeners {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<std::function<void()>>> all;  ///< under mutex
+};
+
+Listeners& listeners() {
+  static auto* const instance = new Listeners;  // plugins may end after it would
+  return *instance;
+}
+
+}  // namespace
+
+ClosingHandle::ClosingHandle(std::function<void()> closing)
+    : closing_(std::make_shared<std::function<void()>>(std::move(closing))) {
+  const std::lock_guard lock(listeners().mutex);
+  listeners().all.push_back(closing_);
+}
+
+ClosingHandle::~ClosingHandle() {
+  const std::lock_guard lock(listeners().mutex);
+  std::erase(listeners().all, closing_);
+}
+
 void close_devices() {
+  std::vector<std::shared_ptr<std::function<void()>>> told;
+  {
+    const std::lock_guard lock(listeners().mutex);
+    told = listeners().all;
+  }
+  for (const auto& closing : told) (*closing)();
   OpenDevices& all = open();
   std::lock_guard lock(all.mutex);
   while (!all.in_order.empty()) {

@@ -1,5 +1,6 @@
 // The kernel context of the framework: scratch from the allocator in service.
 #include <tenon/core/recycled.h>
+#include <tenon/dispatch/after_kernel.h>
 #include <tenon/dispatch/call.h>
 #include <tenon/dispatch/kernel_work.h>
 
@@ -51,9 +52,12 @@ void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> 
   const StreamRef stream = current_stream(device);
   if (KeepsVirtualTime* timeline = virtual_timeline(state.driver())) [[unlikely]]
     timeline->queue_kernel(stream, work_of_kernel(name_of(op), outputs, inputs, attributes));
-  if (!state.driver().begin_kernel(stream)) return;  // addresses without bytes: there is nothing to compute on
-  Context context(state, stream);
-  kernel(context, outputs, inputs, attributes);
+  if (state.driver().begin_kernel(stream)) {  // else addresses without bytes: there is nothing to compute on
+    Context context(state, stream);
+    kernel(context, outputs, inputs, attributes);
+  }
+  if (is_something_after_kernels()) [[unlikely]]
+    run_after_kernel();
 }
 
 }  // namespace tenon

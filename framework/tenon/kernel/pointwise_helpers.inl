@@ -26,9 +26,11 @@ TENON_HOST_DEVICE inline T softplus1(T x) {
   return std::log1p(std::exp(x));
 }
 
+/// What GELU's tanh form multiplies x with: (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x^3), which is
+/// sigmoid(2 u) and loses no digits where tanh(u) is close to -1.
 template <class T>
-TENON_HOST_DEVICE inline T gelu_inner(T x) {
-  return T(0.797884560802865356) * (x + T(0.044715) * x * x * x);
+TENON_HOST_DEVICE inline T gelu_gate(T x) {
+  return sigmoid(T(1.59576912160573071) * (x + T(0.044715) * x * x * x));
 }
 
 template <class T>

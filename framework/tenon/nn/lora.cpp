@@ -12,9 +12,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace tenon::nn {
@@ -72,7 +74,10 @@ Tensor LoraImpl::delta() const { return tenon::mm(b, a).mul(scale_); }
 
 std::int64_t add_lora(Module& model, const LoraOptions& options) {
   if (options.rank() < 1) throw Error(fmt::format("add_lora: the rank is {}, not 1 or more", options.rank()));
-  std::vector<LinearImpl*> layers;
+  if (!std::isfinite(options.alpha()) || options.alpha() == 0)
+    throw Error(fmt::format("add_lora: with alpha = {} nothing would be learned: 16, or twice the rank, is usual",
+                            options.alpha()));
+  std::vector<std::pair<std::string, LinearImpl*>> layers;
   const std::set<const Module*> left_out = read_by_others(model);
   for (const auto& item : model.named_modules()) {
     auto* layer = item.value()->as<LinearImpl>();
@@ -81,7 +86,15 @@ std::int64_t add_lora(Module& model, const LoraOptions& options) {
       throw Error(fmt::format("add_lora: '{}' has low-rank matrices already", item.key()));
     const ForwardOverride* own = layer->forward_override();
     if ((own != nullptr && !has_integer_weights(*own)) || left_out.contains(layer)) continue;
-    if (!options.choice() || options.choice()(item.key())) layers.push_back(layer);
+    if (!options.choice() || options.choice()(item.key())) layers.emplace_back(item.key(), layer);
+  }
+  for (const auto& [path, layer] : layers) {
+    const std::int64_t in = layer->options.in_features(), out = layer->options.out_features();
+    if (options.rank() > std::min(in, out))
+      throw Error(
+          fmt::format("add_lora: matrices of rank {} beside '{}', which is {} by {}, are no smaller than its weight: "
+                      "choose a rank of at most {}, or other layers",
+                      options.rank(), path, out, in, std::min(in, out)));
   }
   if (layers.empty())
     throw Error(
@@ -89,7 +102,7 @@ std::int64_t add_lora(Module& model, const LoraOptions& options) {
         "activations give no gradients; quantize_weights() makes integers of weights alone)");
   for (const Tensor& parameter : model.parameters()) parameter.set_requires_grad(false);
   const PurposeGuard purpose(Purpose::kParameter);
-  for (LinearImpl* layer : layers) {
+  for (const auto& [path, layer] : layers) {
     auto lora = std::make_shared<LoraImpl>(layer->options.in_features(), layer->options.out_features(), options.rank(),
                                            options.alpha() / static_cast<double>(options.rank()));
     const Tensor& weight = layer->weight;

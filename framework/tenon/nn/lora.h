@@ -49,8 +49,9 @@ TENON_LIBRARY_MODULE(Lora);
 /// Freezes every parameter of the model (requires_grad is false) and puts the matrices beside its linear layers that
 /// are chosen, on their devices; returns how many layers these are. A layer may have weights of integers
 /// (quantize_weights()). Left out are layers that compute something else of their own, on integers of activations too,
-/// and those whose weights others read (the output projection of MultiheadAttention). Throws Error for a rank below 1,
-/// a model that has them already, and one of which no layer is left.
+/// and those whose weights others read (the output projection of MultiheadAttention). Throws Error for a rank below 1
+/// and one above a layer's smaller side, an alpha of 0, a model that has them already, and one of which no layer is
+/// left.
 TENON_API std::int64_t add_lora(Module& model, const LoraOptions& options);
 /// Adds each product to its layer's weight and takes the matrices out: the model is as it was made, with what was
 /// learned; its parameters stay frozen. Weights of integers are rounded again, at new scales. Returns how many layers

@@ -193,12 +193,28 @@ namespace {
 Dtype dtype_after(const Tensor& tensor, Dtype wanted) {
   return tensor.is_floating_point() || !is_floating_point(wanted) ? wanted : tensor.scalar_type();
 }
+
+/// What a layer on integers has beside its weight, in its buffers and in archives.
+constexpr const char* kScaleOfIntegers = "weight_scale";
+
+/// Integers stand for numbers by scales in float32.
+void check_integers(const Module& model, Dtype wanted) {
+  if (wanted == kFloat32) return;
+  for (const auto& item : model.named_modules())
+    if (item.value()->named_buffers(/*recurse=*/false).contains(kScaleOfIntegers))
+      throw Error(
+          fmt::format("to({}): the layer '{}' computes on integers, whose scales are float32: convert the model "
+                      "before it is quantized, or leave it in float32",
+                      name_of(wanted), item.key()));
+}
 }  // namespace
 
 void Module::to(Device device, Dtype dtype, bool non_blocking) {
+  check_integers(*this, dtype);
   convert([&](const Tensor& t) { return t.to(device, dtype_after(t, dtype), non_blocking); });
 }
 void Module::to(Dtype dtype, bool non_blocking) {
+  check_integers(*this, dtype);
   convert([&](const Tensor& t) { return t.to(dtype_after(t, dtype), non_blocking); });
 }
 void Module::to(Device device, bool non_blocking) {
@@ -233,6 +249,14 @@ void Module::save(OutputArchive& archive) const {
 }
 
 void Module::load(InputArchive& archive) {
+  for (const char* mark : {kScaleOfIntegers, "fused", "fused_relu"}) {
+    Tensor found;
+    if (buffers_.contains(mark) || !archive.try_read(mark, found)) continue;
+    throw Error(fmt::format(
+        "the archive has '{}', of a layer {}, and this {} is one of floats: load it with "
+        "nn::quantization::load(), which makes of the model what was saved",
+        archive.full_name(mark), mark == kScaleOfIntegers ? "on integers" : "that was fused for quantization", name()));
+  }
   for (auto& parameter : parameters_) archive.read(parameter.key(), parameter.value());
   for (auto& buffer : buffers_) archive.read(buffer.key(), buffer.value(), /*is_buffer=*/true);
   for (const auto& child : children_) {

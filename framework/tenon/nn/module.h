@@ -86,7 +86,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   /// Whether this module is in training mode.
   TENON_API virtual bool is_training() const noexcept;
 
-  /// Converts in place. A floating dtype is for floating tensors only, an integer one for all.
+  /// Converts in place. A floating dtype is for floating tensors only, an integer one for all. Throws Error for a model
+  /// with layers on integers of 8 or 4 bits and a dtype other than float32.
   TENON_API virtual void to(Device device, Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Dtype dtype, bool non_blocking = false);
   TENON_API virtual void to(Device device, bool non_blocking = false);

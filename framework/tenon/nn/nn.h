@@ -12,7 +12,10 @@
 #include <tenon/nn/convert_parameters.h>
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/nn/distributed/distributed_data_parallel.h>
+#include <tenon/nn/distributed/flat_parameter.h>
+#include <tenon/nn/distributed/fully_sharded_data_parallel.h>
 #include <tenon/nn/distributed/reducer.h>
+#include <tenon/nn/distributed/sharding.h>
 #include <tenon/nn/distributed/tensor_parallel.h>
 #include <tenon/nn/forward_override.h>
 #include <tenon/nn/functional.h>

@@ -25,6 +25,12 @@ std::vector<Tensor> gradients_of(const Optimizer& optimizer) {
   return gradients;
 }
 
+void check_interval(std::int64_t steps) {
+  if (steps >= 1) return;
+  throw Error(fmt::format(
+      "The growth interval must be 1 step or more, not {}: a very large one lets the factor never grow.", steps));
+}
+
 /// Whether an element is infinite or NaN. Extremes of the parts are gathered on the device: no copy of a gradient, and
 /// one wait for each device. Where there are no values to look at, none is.
 bool is_any_infinite(const std::vector<Tensor>& gradients) {
@@ -49,12 +55,22 @@ bool is_any_infinite(const std::vector<Tensor>& gradients) {
 
 GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(static_cast<float>(options.init_scale)) {
   if (!options_.enabled) return;
+  if (!(scale_ > 0) || !std::isfinite(scale_)) {
+    throw Error(fmt::format("The initial scale must be above 0 and finite in float32, not {}: 65536 is usual.",
+                            options_.init_scale));
+  }
+  check_interval(options_.growth_interval);
   if (!(options_.growth_factor > 1)) {
     throw Error(fmt::format("The growth factor must be > 1.0, not {}.", options_.growth_factor));
   }
   if (!(options_.backoff_factor < 1)) {
     throw Error(fmt::format("The backoff factor must be < 1.0, not {}.", options_.backoff_factor));
   }
+}
+
+void GradScaler::set_growth_interval(std::int64_t steps) {
+  check_interval(steps);
+  options_.growth_interval = steps;
 }
 
 void GradScaler::check_scaled(const char* function) const {

@@ -39,7 +39,8 @@ struct GradScalerState {
 
 class TENON_API GradScaler {
  public:
-  /// Throws Error for a growth factor of at most 1 and a backoff factor of at least 1.
+  /// Throws Error for a growth factor of at most 1, a backoff factor of at least 1, an initial scale that is not above
+  /// 0 and finite, and a growth interval below 1.
   explicit GradScaler(GradScalerOptions options = {});
 
   /// The output times the factor, in float32 where it is a scalar of 16 bits.
@@ -67,8 +68,8 @@ class TENON_API GradScaler {
   void set_backoff_factor(double factor) { options_.backoff_factor = factor; }
   /// Steps in a row without an overflow after which the factor grows.
   std::int64_t get_growth_interval() const { return options_.growth_interval; }
-  /// Sets it.
-  void set_growth_interval(std::int64_t steps) { options_.growth_interval = steps; }
+  /// Sets it. Throws Error below 1.
+  void set_growth_interval(std::int64_t steps);
   /// Whether losses are scaled at all.
   bool is_enabled() const { return options_.enabled; }
 

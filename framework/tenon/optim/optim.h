@@ -11,4 +11,5 @@
 #include <tenon/optim/rmsprop.h>
 #include <tenon/optim/schedulers.h>
 #include <tenon/optim/sgd.h>
+#include <tenon/optim/sharded_optimizer.h>
 #include <tenon/optim/zero_redundancy_optimizer.h>

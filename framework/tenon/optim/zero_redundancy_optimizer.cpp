@@ -3,12 +3,11 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/distributed/collectives.h>
-#include <tenon/nn/serialize/archive.h>
+#include <tenon/optim/state_transfer.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -69,29 +68,12 @@ void ZeroRedundancyOptimizer::consolidate_state_dict(int to) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const int owner = owners_[i];
     if (owner == to || (rank_ != owner && rank_ != to)) continue;
-    std::int64_t size = 0;
-    const CommBuffer length{.data = &size, .count = 1, .dtype = kInt64};
+    const std::string key = state_key(parameters_[i]);
     if (rank_ == owner) {
-      std::string bytes;
-      const auto found = optimizer_.state().find(state_key(parameters_[i]));
-      if (found != optimizer_.state().end() && found->second) {
-        OutputArchive archive;
-        found->second->serialize(archive);
-        std::ostringstream stream;
-        archive.save_to(stream);
-        bytes = std::move(stream).str();
-      }
-      size = static_cast<std::int64_t>(bytes.size());
-      ranks_->send(length, to)->wait();
-      if (size > 0) ranks_->send({.data = bytes.data(), .count = bytes.size(), .dtype = kUInt8}, to)->wait();
-    } else {
-      ranks_->receive(length, owner)->wait();
-      if (size == 0) continue;
-      std::string bytes(static_cast<std::size_t>(size), '\0');
-      ranks_->receive({.data = bytes.data(), .count = bytes.size(), .dtype = kUInt8}, owner)->wait();
-      InputArchive archive;
-      archive.load_from(bytes.data(), bytes.size(), Device(kCPU));
-      optimizer_.state()[state_key(parameters_[i])] = optimizer_.read_state(archive);
+      const auto found = optimizer_.state().find(key);
+      send_state(*ranks_, found == optimizer_.state().end() ? nullptr : found->second.get(), to);
+    } else if (auto state = receive_state(*ranks_, optimizer_, owner)) {
+      optimizer_.state()[key] = std::move(state);
     }
   }
 }

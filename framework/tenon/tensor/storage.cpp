@@ -3,11 +3,16 @@
 #include <tenon/device/memory_api.h>
 #include <tenon/tensor/storage.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace tenon {
+
+StorageSource::~StorageSource() = default;
 
 StorageImpl::StorageImpl(DeviceState& state, void* data, std::size_t bytes, std::function<void(void*)> deleter,
                          void* context)
@@ -61,6 +66,24 @@ void StorageImpl::release_memory() noexcept {
 
 void StorageImpl::record_stream(StreamRef stream) {
   if (allocator_) allocator_->record_use(block_, stream);
+}
+
+void StorageImpl::give_back() {
+  if (foreign_) throw Error("memory that no allocator here gave cannot be given back between uses");
+  if (block_.data != nullptr) release_memory();
+  block_ = {};
+  allocator_ = nullptr;
+}
+
+void StorageImpl::take_memory_of(StorageImpl& other) {
+  const bool fits = other.bytes_ == bytes_ && other.device_ == device_ && !other.foreign_ && !foreign_;
+  if (!fits || block_.data != nullptr)
+    throw Error(fmt::format("a storage of {} B on {} cannot take the memory of one of {} B on {}{}", bytes_,
+                            device_.str(), other.bytes_, other.device_.str(),
+                            block_.data != nullptr ? ": it has its own" : ""));
+  block_ = std::exchange(other.block_, {});
+  allocator_ = std::exchange(other.allocator_, nullptr);
+  other.bytes_ = 0;
 }
 
 void StorageImpl::resize(std::size_t bytes) {

@@ -16,6 +16,21 @@
 
 namespace tenon {
 
+class StorageImpl;
+
+/// Brings the memory of storages that have none between uses: parameters that are divided over ranks. It outlives them,
+/// or lets go of them with StorageImpl::leave_to(nullptr).
+class TENON_EXPORT StorageSource {
+ public:
+  StorageSource() = default;
+  StorageSource(const StorageSource&) = delete;
+  StorageSource& operator=(const StorageSource&) = delete;
+  TENON_API virtual ~StorageSource();
+  /// Called when somebody asks for the address and there is none: gives the storage its memory (take_memory_of()).
+  /// Throws what it throws; the asker gets that.
+  virtual void bring(StorageImpl& storage) = 0;
+};
+
 class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
  public:
   /// Takes `bytes` from the allocator in service on the device, with this thread's purpose, label and stream.
@@ -37,8 +52,23 @@ class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
     if (bytes_ > 0 || foreign_) release_memory();
   }
 
-  /// The address of the memory; null where it has no bytes.
-  void* data() const { return block_.data; }
+  /// The address of the memory; null where it has no bytes. Of a storage that is left to a source, which brings the
+  /// memory first where it is not there.
+  void* data() const {
+    if (block_.data == nullptr && source_of_memory_ != nullptr) [[unlikely]]
+      source_of_memory_->bring(const_cast<StorageImpl&>(*this));
+    return block_.data;
+  }
+  /// From now on `source` brings the memory when it is asked for and not there; null: nobody does. It must not be
+  /// foreign memory.
+  void leave_to(StorageSource* source) { source_of_memory_ = source; }
+  /// Whether it has its memory; asks only.
+  bool is_there() const { return block_.data != nullptr || bytes_ == 0; }
+  /// Gives the memory back, in the order of the current stream; the size stays. Of a storage that is left to a source.
+  TENON_API void give_back();
+  /// The memory of `other`, which has as many bytes on the same device, becomes this one's; other has none any more.
+  /// Throws Error where that does not hold, or this one has memory.
+  TENON_API void take_memory_of(StorageImpl& other);
   /// The size in bytes, as requested.
   std::size_t nbytes() const { return bytes_; }
   /// The device that the memory is on.
@@ -80,6 +110,7 @@ class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
   Block block_;
   AllocatorStack* allocator_ = nullptr;  ///< borrowed: DeviceState keeps every stack that ever was in service
   std::unique_ptr<Foreign> foreign_;
+  StorageSource* source_of_memory_ = nullptr;  ///< borrowed; null for all but divided parameters
 };
 
 /// libtorch's handle: x.storage().data(), x.storage().data_ptr().get().

@@ -36,6 +36,8 @@ class CheckpointedBlocks {
   }
   /// How many, of a model with so many blocks.
   std::int64_t count(std::int64_t blocks) const { return std::min(shared_->first, blocks); }
+  /// That the model has, once it has run.
+  std::int64_t blocks() const { return shared_->blocks; }
   /// How many, of those that have run.
   std::int64_t count() const { return count(shared_->blocks); }
 

@@ -49,7 +49,9 @@ struct RankMemory {
   std::int64_t peak_requested_bytes = 0;
   std::int64_t peak_allocated_bytes = 0;
   std::int64_t peak_reserved_bytes = 0;
-  std::int64_t peak_optimizer_state_bytes = 0;  ///< as requested
+  std::int64_t peak_optimizer_state_bytes = 0;  ///< as requested, as those below
+  std::int64_t peak_parameter_bytes = 0;
+  std::int64_t peak_gradient_bytes = 0;  ///< those that pass through backward too
 };
 
 /// What a device with a cost model does in a step, on the average; see device/order/virtual_time.h.

@@ -11,6 +11,14 @@
 namespace tenon::train {
 namespace {
 
+/// What train.inplace_activations overwrites.
+enum class Overwrites {
+  kActivations,  ///< what ReLU reads
+  kStream,       ///< what blocks add to the stream, where that is of one dtype; what ReLU reads, where they have it
+  kDropout,      ///< what dropout reads
+  kNothing,
+};
+
 /// What only some models can.
 struct Abilities {
   bool serves = false;      ///< requests
@@ -22,6 +30,7 @@ struct KnownModel {
   const char* name;
   Model (*make)(const ModelRequest&);
   Task task;
+  Overwrites overwrites;
   std::vector<std::string> settings;  ///< that it reads
   Presets (*presets)() = nullptr;
   Abilities can = {};
@@ -29,55 +38,81 @@ struct KnownModel {
 
 const std::vector<KnownModel>& known_models() {
   static const std::vector<KnownModel> models = {
-      {"mlp", make_mlp, Task::kClassify, {"hidden", "layers", "dropout"}, nullptr, {.has_stages = true}},
-      {"lenet", make_lenet, Task::kClassify, {"dropout"}},
-      {"resnet8", make_resnet8, Task::kClassify, {}, nullptr, {.has_stages = true}},
+      {"mlp",
+       make_mlp,
+       Task::kClassify,
+       Overwrites::kActivations,
+       {"hidden", "layers", "dropout"},
+       nullptr,
+       {.has_stages = true}},
+      {"lenet", make_lenet, Task::kClassify, Overwrites::kActivations, {"dropout"}},
+      {"resnet8", make_resnet8, Task::kClassify, Overwrites::kActivations, {}, nullptr, {.has_stages = true}},
       {"vit",
        make_vit,
        Task::kClassify,
+       Overwrites::kStream,
        {"hidden", "layers", "heads", "activation", "patch", "preset", "dropout"},
        vit_presets,
        {.is_divided = true}},
-      {"resnet18", make_resnet18, Task::kClassify, {"stem", "preset"}, resnet_presets, {.has_stages = true}},
-      {"resnet50", make_resnet50, Task::kClassify, {"stem", "preset"}, resnet_presets, {.has_stages = true}},
-      {"unet", make_unet, Task::kSegment, {"hidden", "layers", "dropout"}},
+      {"resnet18",
+       make_resnet18,
+       Task::kClassify,
+       Overwrites::kActivations,
+       {"stem", "preset"},
+       resnet_presets,
+       {.has_stages = true}},
+      {"resnet50",
+       make_resnet50,
+       Task::kClassify,
+       Overwrites::kActivations,
+       {"stem", "preset"},
+       resnet_presets,
+       {.has_stages = true}},
+      {"unet", make_unet, Task::kSegment, Overwrites::kActivations, {"hidden", "layers", "dropout"}},
       {"ddpm",
        make_ddpm,
        Task::kDenoise,
+       Overwrites::kNothing,
        {"hidden", "layers", "multipliers", "attention_sides", "preset", "dropout"},
        ddpm_presets},
       {"latent-diffusion",
        make_latent_diffusion,
        Task::kDenoise,
+       Overwrites::kNothing,
        {"hidden", "layers", "multipliers", "heads", "text_width", "preset", "dropout"},
        latent_diffusion_presets},
-      {"lstm-lm", make_lstm_lm, Task::kLanguage, {"hidden", "layers", "tied", "dropout"}},
+      {"lstm-lm", make_lstm_lm, Task::kLanguage, Overwrites::kDropout, {"hidden", "layers", "tied", "dropout"}},
       {"bert",
        make_bert,
        Task::kMasked,
+       Overwrites::kStream,
        {"hidden", "layers", "heads", "activation", "positions", "preset", "dropout"},
        bert_presets},
       {"gpt",
        make_gpt,
        Task::kLanguage,
+       Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "dropout"},
        nullptr,
        {.serves = true, .has_stages = true, .is_divided = true}},
       {"gpt2",
        make_gpt,
        Task::kLanguage,
+       Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "preset", "dropout"},
        gpt2_presets,
        {.serves = true, .has_stages = true, .is_divided = true}},
       {"llama",
        make_llama,
        Task::kLanguage,
+       Overwrites::kStream,
        {"hidden", "layers", "heads", "kv_heads", "intermediate", "rotary_factor", "preset", "tied", "dropout"},
        llama_presets,
        {.serves = true, .has_stages = true, .is_divided = true}},
       {"moe",
        make_moe,
        Task::kLanguage,
+       Overwrites::kStream,
        {"hidden", "layers", "heads", "kv_heads", "intermediate", "experts", "experts_per_token", "balance", "preset",
         "tied", "dropout"},
        moe_presets}};
@@ -159,6 +194,30 @@ std::vector<std::string> staged_models() { return models_that(&Abilities::has_st
 std::vector<std::string> divided_models() { return models_that(&Abilities::is_divided); }
 
 Task task_of(std::string_view name) { return find(name).task; }
+
+std::string why_nothing_is_overwritten(const Options& model, bool mixed_precision) {
+  const KnownModel& known = find(model.text("name"));
+  const Options resolved = with_preset(model);
+  switch (known.overwrites) {
+    case Overwrites::kActivations:
+      return {};
+    case Overwrites::kStream: {
+      const bool has_choice = std::ranges::find(known.settings, "activation") != known.settings.end();
+      const bool has_relu = has_choice && make_bert != known.make;  // bert's perceptron writes elsewhere
+      if (!mixed_precision || (has_relu && resolved.text("activation") == "relu")) return {};
+      return fmt::format(
+          "in mixed precision what a block of '{}' adds has 16 bits and the stream 32, so that neither takes the "
+          "other's place, and GELU and SiLU have no in-place form: leave it out{}",
+          known.name, has_relu ? ", or set model.activation to \"relu\"" : "");
+    }
+    case Overwrites::kDropout:
+      if (resolved.real("dropout") > 0) return {};
+      return fmt::format("of '{}' dropout alone has an in-place form: leave it out, or set model.dropout", known.name);
+    case Overwrites::kNothing:
+      break;
+  }
+  return fmt::format("'{}' has only SiLU and GELU, which have no in-place form: leave it out", known.name);
+}
 
 Model make_model(const ModelRequest& request) {
   const KnownModel& known = find(request.options.text("name"));

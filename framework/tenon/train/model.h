@@ -113,6 +113,9 @@ TENON_API Task task_of(std::string_view name);
 /// The section [model] with what its preset says in place of the settings. Throws Error for a preset of another model.
 Options with_preset(const Options& model);
 
+/// Why train.inplace_activations would change nothing of such a model, and the next step; empty: it overwrites.
+std::string why_nothing_is_overwritten(const Options& model, bool mixed_precision);
+
 /// How many of the targets the output's largest logits name, a tensor of one value.
 Tensor right_answers(const Tensor& output, const Tensor& target);
 

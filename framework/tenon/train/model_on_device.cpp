@@ -57,7 +57,7 @@ void place_stages(const ExperimentConfig& config, const Model& model, Move move)
 
 }  // namespace
 
-Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request) {
+Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request, bool stays_on_host) {
   manual_seed(static_cast<std::uint64_t>(config.section("train").integer("seed")));
   if (!device_state(config.device).driver().properties().computes) {
     // There are no values to show.
@@ -71,7 +71,7 @@ Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& r
     return model;
   }
   Model model = make_whole_model(config, request);
-  if (config.device.is_cpu()) return model;
+  if (config.device.is_cpu() || stays_on_host) return model;
   PurposeGuard purpose(Purpose::kParameter);
   if (is_pipeline(config))
     place_stages(config, model, [](nn::Module& layer, Device device) { layer.to(device); });

@@ -1,6 +1,8 @@
 // Training or serving, as the file says.
 #include <tenon/train/run_experiment.h>
 
+#include <tenon/runtime/allocator_spec.h>
+#include <tenon/train/estimate/address_run.h>
 #include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/serve/serving.h>
@@ -9,6 +11,27 @@
 #include <tenon/train/training.h>
 
 namespace tenon {
+namespace {
+
+/// How many blocks there are, and what they compute, is known when the model has run.
+void check_blocks(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  if (train.integer("checkpoint_blocks") == 0 && train.text("checkpoint_keep") == "none") return;
+  ExperimentConfig trial = train::on_addresses(config, 0);
+  trial.allocator = allocator_from_spec(kDefaultAllocator);
+  Options& few = trial.sections.find("train")->second;
+  few.set("batch_size", train.integer("micro_batches") * static_cast<std::int64_t>(trial.devices.size()));
+  few.set("checkpoint_budget", 0.0);
+  few.set("checkpoint_memory", std::size_t{0});
+  few.set("resume", std::string());
+  try {
+    train::run_on_addresses(trial, config.device, /*tests=*/false);
+  } catch (const PluginError&) {  // no such devices here: the run finds out in its first step
+  }
+}
+
+}  // namespace
+
 void check_experiment(const ExperimentConfig& config) {
   if (train::serves(config)) {
     train::check_ranks(config);
@@ -23,6 +46,7 @@ void check_experiment(const ExperimentConfig& config) {
   if (config.devices.size() > 1 && train::has_auto_batch(config))
     throw config.error("train.batch_size", "the largest batch is looked for on one device: set a number here");
   train::techniques_of(config);
+  check_blocks(config);
 }
 
 ExperimentResult run_experiment(const ExperimentConfig& config, ProgressSink& progress, const RunState& state) {

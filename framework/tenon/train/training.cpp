@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/nn/lora.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
@@ -18,6 +19,7 @@
 
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 namespace tenon::train {
 namespace {
@@ -51,7 +53,7 @@ Training::Training(const ExperimentConfig& config, ProgressSink& progress, Train
       ranks_(config, state_.ranks),
       device_(device_state(config.device)),
       computes_(device_.driver().properties().computes),
-      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep)),
+      checkpoint_(techniques_.checkpointed_blocks, policy_of(techniques_.checkpoint_keep, met_)),
       virtual_steps_(config.devices) {}
 
 ExperimentResult Training::run() {
@@ -68,8 +70,12 @@ ExperimentResult Training::run_to_its_end() {
   prepare();
   check_sizes();
   resume();
-  ranks_.shard(*optimizer_);
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
+  ranks_.shard(*model_.module, *optimizer_, config_.device);
+  if (ranks_.divides_gradients()) {  // made whole on each rank: what counts is what it has from now on
+    device_.allocator().trim(0);
+    device_.allocator().reset_peak_stats();
+  }
   make_step();
   result_.memory = device_.allocator().stats();
   phases_.end(RunPhase::kSetup, result_.memory, result_.peak);
@@ -122,6 +128,7 @@ void Training::prepare() {
   } catch (const Error& error) {
     throw config_.error("train.precision", error.what());
   }
+  if (!limits_.skips) precision_->never_skip();
   data_ = open_data(config_, precision.parameters);
 
   progress_.entering("making the model");
@@ -132,12 +139,12 @@ void Training::prepare() {
                                 .lora_rank = options_.integer("lora_rank"),
                                 .checkpoint = checkpoint_,
                                 .tensor_parallel = ranks_.tensor_parallel()};
-  model_ = make_model_on_device(config_, request);
+  model_ = make_model_on_device(config_, request, /*stays_on_host=*/ranks_.divides_gradients());
   if (is_pipeline(config_))
     pipeline_.emplace(config_, model_);
   else if (config_.devices.size() > 1)
     parallel_.emplace(config_, request, model_);
-  for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
+  result_.parameters = nn::quantization::parameters_of(*model_.module);
   if (const auto& divided = ranks_.tensor_parallel())
     for (const TensorPart& part : divided->parts())
       result_.parameters += part.parameter.numel() * (divided->size() - 1);
@@ -179,20 +186,27 @@ void Training::make_step() {
   if (techniques_.chunked_loss > 0 && !model_.before_head)
     throw config_.error("train.chunked_loss", fmt::format("the model '{}' has no output layer of its own to divide",
                                                           config_.section("model").text("name")));
-  step_.emplace(StepParts{
-      .options = options_,
-      .techniques = techniques_,
-      .model = model_,
-      .data = *data_.train,
-      .optimizer = *optimizer_,
-      .precision = *precision_,
-      .ranks = ranks_,
-      .masters = masters_ ? &*masters_ : nullptr,
-      .batch_size = batch_size_,
-      .parallel = parallel_ ? &*parallel_ : nullptr,
-      .pipeline = pipeline_ ? &*pipeline_ : nullptr,
-      .computes = computes_,
-      .phase_ended = [this](RunPhase phase) { phases_.end(phase, device_.allocator().stats(), result_.peak); }});
+  step_.emplace(StepParts{.options = options_,
+                          .techniques = techniques_,
+                          .model = model_,
+                          .data = *data_.train,
+                          .optimizer = *optimizer_,
+                          .precision = *precision_,
+                          .ranks = ranks_,
+                          .masters = masters_ ? &*masters_ : nullptr,
+                          .batch_size = batch_size_,
+                          .parallel = parallel_ ? &*parallel_ : nullptr,
+                          .pipeline = pipeline_ ? &*pipeline_ : nullptr,
+                          .computes = computes_,
+                          .phase_ended = [this](RunPhase phase) {
+                            check_blocks();
+                            phases_.end(phase, device_.allocator().stats(), result_.peak);
+                          }});
+}
+
+void Training::check_blocks() {
+  if (std::exchange(is_reach_checked_, true) || checkpoint_.count() == 0) return;
+  check_reach(config_, checkpoint_.blocks(), *met_);
 }
 
 void Training::check_sizes() const {

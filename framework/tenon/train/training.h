@@ -43,6 +43,7 @@ struct TrainingLimits {
   std::int64_t steps = 0;
   std::int64_t test_batches = 0;  ///< of each test
   bool tests = true;              ///< false: there is none
+  bool skips = true;              ///< false: an update is made of gradients that are not finite, too, for its memory
 };
 
 /// One run, once.
@@ -57,6 +58,8 @@ class Training {
   void share_threads();
   void make_step();
   void check_sizes() const;
+  /// After the first forward pass.
+  void check_blocks();
   void resume();
   RunPosition position() const;
   RunParts saved_parts();
@@ -92,6 +95,8 @@ class Training {
   std::optional<DefaultDtype> dtype_;
   std::optional<MixedPrecision> precision_;
   TrainingData data_;
+  const std::shared_ptr<OperatorNames> met_ = std::make_shared<OperatorNames>();  ///< in blocks that run again
+  bool is_reach_checked_ = false;
   CheckpointedBlocks checkpoint_;
   Model model_;
   std::optional<optim::MasterWeights> masters_;

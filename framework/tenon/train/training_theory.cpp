@@ -19,7 +19,7 @@ TheoryRequest Training::theory_request() const {
           .casts = model_.casts,
           .parameters = static_cast<std::int64_t>(trained_elements(*model_.module)),
           .parameter_bytes = static_cast<std::int64_t>(nn::quantization::bytes_of(*model_.module)),
-          .state = state_bytes(options_, ranks_.remembered(nn::trainable_parameters(*model_.module))),
+          .state = state_bytes(options_, ranks_.remembered(*model_.module)),
           .data_bytes = now.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current,
           .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
           .batch_size = (batch_size_ + ranks_.batch_parts() - 1) / ranks_.batch_parts(),
@@ -64,6 +64,14 @@ void Training::note_theory() {
   const TheoryRequest request = theory_request();
   if (techniques_.lora) result_.figures.emplace_back("trained_parameters", trained_elements(*model_.module));
   result_.figures.emplace_back("expected_optimizer_bytes", theory_of(request).optimizer_bytes);
+  if (ranks_.divides_gradients()) {
+    const distributed::ShardingBytes bytes = ranks_.sharding_bytes(*model_.module);
+    result_.figures.emplace_back("expected_parameter_bytes", static_cast<double>(bytes.parameters));
+    result_.figures.emplace_back("expected_divided_gradient_bytes", static_cast<double>(bytes.gradients));
+    if (has_closed_form())
+      result_.figures.emplace_back("expected_activation_bytes", theory_of(request).activation_bytes);
+    return;
+  }
   if (!has_closed_form()) return;
   note(request, precision_named(options_.text("precision")).autocast.has_value(), result_.figures);
 }

@@ -14,7 +14,9 @@
 
 namespace tenon::cpu {
 
+struct ChannelBlocks;
 struct ConvShape;
+struct QuantizedRows;
 
 /// Receives each kernel.
 struct KernelSink {
@@ -37,11 +39,16 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, std::int64_t multip
 struct LevelFunctions {
   /// Copies `source` into `destination` of the same sizes; any strides, any two dtypes.
   void (*copy)(const TensorView& destination, const TensorView& source);
+  /// kernels/nn/channel_blocks.h: elements of 16 bits, on the calling thread.
+  void (*to_channel_blocks)(void* blocks, const void* plain, const ChannelBlocks& shape);
+  void (*from_channel_blocks)(void* plain, const void* blocks, const ChannelBlocks& shape);
   /// kernels/nn/winograd.h.
   bool (*winograd_forward)(KernelContext&, const ConvShape&, const float* x, const float* w, const float* bias,
                            float* y);
   bool (*winograd_backward_input)(KernelContext&, const ConvShape&, const float* dy, const float* w, float* dx);
   bool (*winograd_backward_weight)(KernelContext&, const ConvShape&, const float* dy, const float* x, float* dw);
+  /// kernels/quantized/vnni.h.
+  bool (*quantized_rows)(const QuantizedRows& rows);
 };
 const LevelFunctions& level_functions();
 void set_level_functions(const LevelFunctions& functions);

@@ -6,9 +6,12 @@ namespace tenon::cpu::TENON_CPU_LEVEL {
 
 void add_level(const KernelSink& sink) {
   set_level_functions({.copy = &copy_view,
+                       .to_channel_blocks = &to_channel_blocks,
+                       .from_channel_blocks = &from_channel_blocks,
                        .winograd_forward = &winograd_forward,
                        .winograd_backward_input = &winograd_backward_input,
-                       .winograd_backward_weight = &winograd_backward_weight});
+                       .winograd_backward_weight = &winograd_backward_weight,
+                       .quantized_rows = &quantized_rows});
   add_unary(sink);
   add_binary(sink);
   add_relations(sink);
@@ -28,6 +31,7 @@ void add_level(const KernelSink& sink) {
   add_optimizers(sink);
   add_quantize(sink);
   add_quantized_blocks(sink);
+  add_vnni(sink);
   add_weight_only(sink);
 }
 

@@ -24,6 +24,8 @@ void add_recurrent(const KernelSink& sink);
 void add_optimizers(const KernelSink& sink);
 void add_quantize(const KernelSink& sink);
 void add_quantized_blocks(const KernelSink& sink);
+/// Where the machine has AVX512-VNNI and this level is avx512.
+void add_vnni(const KernelSink& sink);
 void add_weight_only(const KernelSink& sink);
 
 // Compiled once, at the lowest level.
@@ -41,7 +43,12 @@ void add_quantized_convolution(const KernelSink& sink);
 /// Everything of this level.
 void add_level(const KernelSink& sink);
 
+/// False where the machine or the level has no VNNI: nothing was written.
+bool quantized_rows(const QuantizedRows& rows);
+
 void copy_view(const TensorView& destination, const TensorView& source);
+void to_channel_blocks(void* blocks, const void* plain, const ChannelBlocks& shape);
+void from_channel_blocks(void* plain, const void* blocks, const ChannelBlocks& shape);
 
 /// Throws Error naming kernel and dtype.
 [[noreturn]] inline void refuse_dtype(const char* kernel, Dtype dtype) {

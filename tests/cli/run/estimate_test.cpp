@@ -1,5 +1,7 @@
-// What an estimate costs: parameters are neither drawn nor touched, however large the model is.
+// What an estimate costs: parameters are neither drawn nor touched, however large the model is. And what a dry run says
+// of a run that would not come to its end.
 #include "cli/program.h"
+#include "support/json.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +12,9 @@ namespace tenon::test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 class EstimateVerb : public Program {
  protected:
@@ -64,6 +68,51 @@ TEST_F(EstimateVerb, OfAModelOfBillionsOfParametersTakesHardlyMoreMemoryThanOfAS
     EXPECT_LT(large->most_resident_kib, small.most_resident_kib + kRoomKib);
     EXPECT_LT(large->touched_pages, small.touched_pages + kRoomKib / page_kib) << "pages, given back or not";
   }
+}
+
+class DryRun : public Program {
+ protected:
+  Said dry(std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "exp.toml", "--dry-run"});
+    return tenon(words);
+  }
+};
+
+TEST_F(DryRun, RefusesWhatTheRunRefusesInItsWords) {
+  for (const std::vector<std::string>& refused : {std::vector<std::string>{"train.offload=activations"},
+                                                  {"train.lora_weights=int8"},
+                                                  {"train.batch_size=auto"}}) {
+    const Said said = dry(refused);
+    EXPECT_EQ(said.code, 2) << refused[0];
+    EXPECT_EQ(said.out, "") << refused[0];
+    const Said run = tenon({"run", "exp.toml", refused[0], "--out", "res"});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.error, HasSubstr(said.error)) << refused[0];
+  }
+}
+
+TEST_F(DryRun, EndsAsARunOutOfMemoryDoesWhereNothingFits) {
+  const Said number = dry({"device.cpu.capacity=10KiB"});
+  EXPECT_EQ(number.code, 4);
+  EXPECT_THAT(number.out, HasSubstr("# out of memory at          10.0 KiB\n"));
+  EXPECT_THAT(number.error, AllOf(HasSubstr("a run would end out of memory"), HasSubstr("caching on cpu")));
+  const Said none = dry({"device.cpu.capacity=10KiB", "train.batch_size=auto"});
+  EXPECT_EQ(none.code, 4);
+  EXPECT_THAT(none.error, HasSubstr("a run would end out of memory"));
+  const Said sweep = dry({"train.batch_size=auto", "device.cpu.capacity=10KiB,100MiB", "--sweep"});
+  EXPECT_EQ(sweep.code, 4);
+  EXPECT_THAT(sweep.error, AllOf(HasSubstr("cell 1: a run would end out of memory"), Not(HasSubstr("cell 2"))));
+}
+
+TEST_F(DryRun, NamesTheBatchThatAutoFinds) {
+  const Said said = dry({"device.cpu.capacity=100MiB", "train.batch_size=auto"});
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out, ContainsRegex("# batch size \"auto\"         [1-9][0-9,]*\n"));
+  EXPECT_THAT(dry({}).out, Not(HasSubstr("# batch size")));
+  const Said sweep = dry({"device.cpu.capacity=100MiB", "train.batch_size=auto,4", "--sweep", "--format", "json"});
+  const auto cells = parse_json(sweep.out)["rows"];
+  EXPECT_GT(cells[0]["auto_batch_size"].get<int>(), 1) << sweep.out;
+  EXPECT_TRUE(cells[1]["auto_batch_size"].is_null());
 }
 
 TEST_F(EstimateVerb, OfSeveralRanksHasARowForEachAndNamesTheWorst) {

@@ -235,8 +235,9 @@ TEST_F(RunVerb, ABudgetOfOnePurposeIsNotTakenForACeilingOfAllMemory) {
 TEST_F(RunVerb, AnEstimateThatCannotBeMadeSaysWhy) {
   std::filesystem::remove(folder_.path() / "data/train-labels-idx1-ubyte");
   const Said said = tenon({"run", "exp.toml", "--dry-run"});
-  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.code, 1) << "as the run would";
   EXPECT_THAT(said.out, AllOf(HasSubstr("# no estimate of its memory"), HasSubstr("train-labels-idx1-ubyte")));
+  EXPECT_THAT(said.error, HasSubstr("train-labels-idx1-ubyte"));
 }
 
 TEST_F(RunVerb, AMissingDataFileIsNamedBeforeAnythingIsMade) {

@@ -115,9 +115,19 @@ void expect_reference(const NormReference& want, const Tensor& y, const Tensor& 
   expect_all(dbias, want.dbias, unit, "dbias");
 }
 
+/// Of a tensor and of its parameters, which are in float32 beside 16 bits, or in the tensor's own.
+struct NormDtypes {
+  Dtype tensor, parameters;
+};
+std::vector<NormDtypes> norm_dtypes() {
+  std::vector<NormDtypes> all{{Dtype::kFloat16, Dtype::kFloat32}, {Dtype::kBFloat16, Dtype::kFloat32}};
+  for (const Dtype dtype : kFloats) all.push_back({dtype, dtype});
+  return all;
+}
+
 TEST(Normalization, LayerNorm) {
   for_each_bench([](Bench& bench) {
-    for (const Dtype dtype : kFloats) {
+    for (const auto& [dtype, parameters] : norm_dtypes()) {
       for (const auto& [rows, n] : {std::pair<i64, i64>{150, 67}, {3, 1024}, {200, 5}}) {
         Random random(107);
         NormCase c{rows, n, {}, {}};
@@ -127,11 +137,11 @@ TEST(Normalization, LayerNorm) {
         }
         const Tensor x = random_tensor(dtype, {rows, n}, Layout::kContiguous, random, 1, 3);
         const Tensor dy = random_tensor(dtype, {rows, n}, Layout::kContiguous, random, -1, 1);
-        const Tensor w = random_tensor(dtype, {n}, Layout::kContiguous, random, 0.5, 1.5);
-        const Tensor b = random_tensor(dtype, {n}, Layout::kContiguous, random, -1, 1);
+        const Tensor w = random_tensor(parameters, {n}, Layout::kContiguous, random, 0.5, 1.5);
+        const Tensor b = random_tensor(parameters, {n}, Layout::kContiguous, random, -1, 1);
         const Dtype wide = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
-        Tensor y(dtype, {rows, n}), mean(wide, {rows}), rstd(wide, {rows}), dx(dtype, {rows, n}), dw(dtype, {n}),
-            db(dtype, {n});
+        Tensor y(dtype, {rows, n}), mean(wide, {rows}), rstd(wide, {rows}), dx(dtype, {rows, n}), dw(parameters, {n}),
+            db(parameters, {n});
         LayerNormAttributes attributes{.normalized = n, .eps = 1e-5};
         bench.run("layer_norm", {y, mean, rstd}, {x, w, b}, &attributes);
         bench.run("layer_norm_backward", {dx, dw, db}, {dy, x, mean, rstd, w}, &attributes);
@@ -147,7 +157,7 @@ TEST(Normalization, LayerNorm) {
 
 TEST(Normalization, GroupNorm) {
   for_each_bench([](Bench& bench) {
-    for (const Dtype dtype : kFloats) {
+    for (const auto& [dtype, parameters] : norm_dtypes()) {
       Random random(109);
       const i64 batch = 3, channels = 6, groups = 2, inner = 35;
       NormCase c{};
@@ -162,11 +172,11 @@ TEST(Normalization, GroupNorm) {
       }
       const Tensor x = random_tensor(dtype, {batch, channels, 5, 7}, Layout::kContiguous, random, 1, 3);
       const Tensor dy = random_tensor(dtype, {batch, channels, 5, 7}, Layout::kContiguous, random, -1, 1);
-      const Tensor w = random_tensor(dtype, {channels}, Layout::kContiguous, random, 0.5, 1.5);
-      const Tensor b = random_tensor(dtype, {channels}, Layout::kContiguous, random, -1, 1);
+      const Tensor w = random_tensor(parameters, {channels}, Layout::kContiguous, random, 0.5, 1.5);
+      const Tensor b = random_tensor(parameters, {channels}, Layout::kContiguous, random, -1, 1);
       const Dtype wide = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
       Tensor y(dtype, x.sizes()), mean(wide, {batch, groups}), rstd(wide, {batch, groups}), dx(dtype, x.sizes()),
-          dw(dtype, {channels}), db(dtype, {channels});
+          dw(parameters, {channels}), db(parameters, {channels});
       GroupNormAttributes attributes{.groups = groups, .eps = 1e-5};
       bench.run("group_norm", {y, mean, rstd}, {x, w, b}, &attributes);
       bench.run("group_norm_backward", {dx, dw, db}, {dy, x, mean, rstd, w}, &attributes);
@@ -177,7 +187,8 @@ TEST(Normalization, GroupNorm) {
 
 TEST(Normalization, BatchNormTrainsAndEvaluates) {
   for_each_bench([](Bench& bench) {
-    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
+    for (const auto& [dtype, parameters] : norm_dtypes()) {
+      if (parameters != Dtype::kFloat32 && parameters != Dtype::kFloat64) continue;  // running statistics are wide
       for (const Sizes& sizes : {Sizes{9, 5}, Sizes{4, 5, 6, 7}, Sizes{2, 3, 11}}) {
         for (const bool training : {true, false}) {
           Random random(113);
@@ -194,15 +205,15 @@ TEST(Normalization, BatchNormTrainsAndEvaluates) {
           }
           const Tensor x = random_tensor(dtype, sizes, Layout::kContiguous, random, 1, 3);
           const Tensor dy = random_tensor(dtype, sizes, Layout::kContiguous, random, -1, 1);
-          const Tensor w = random_tensor(dtype, {channels}, Layout::kContiguous, random, 0.5, 1.5);
-          const Tensor b = random_tensor(dtype, {channels}, Layout::kContiguous, random, -1, 1);
-          Tensor running_mean = random_tensor(dtype, {channels}, Layout::kContiguous, random, 1, 3);
-          Tensor running_var = random_tensor(dtype, {channels}, Layout::kContiguous, random, 0.5, 1);
-          Tensor before_mean(dtype, {channels}), before_var(dtype, {channels});
+          const Tensor w = random_tensor(parameters, {channels}, Layout::kContiguous, random, 0.5, 1.5);
+          const Tensor b = random_tensor(parameters, {channels}, Layout::kContiguous, random, -1, 1);
+          Tensor running_mean = random_tensor(parameters, {channels}, Layout::kContiguous, random, 1, 3);
+          Tensor running_var = random_tensor(parameters, {channels}, Layout::kContiguous, random, 0.5, 1);
+          Tensor before_mean(parameters, {channels}), before_var(parameters, {channels});
           before_mean.fill([&](i64 i) { return running_mean.real(i); });
           before_var.fill([&](i64 i) { return running_var.real(i); });
-          Tensor y(dtype, sizes), mean(dtype, {channels}), rstd(dtype, {channels}), dx(dtype, sizes),
-              dw(dtype, {channels}), db(dtype, {channels});
+          Tensor y(dtype, sizes), mean(parameters, {channels}), rstd(parameters, {channels}), dx(dtype, sizes),
+              dw(parameters, {channels}), db(parameters, {channels});
           BatchNormAttributes attributes{.training = training, .momentum = 0.25, .eps = 1e-5};
           bench.run("batch_norm",
                     {y, mean, rstd, training ? running_mean : Tensor(), training ? running_var : Tensor()},

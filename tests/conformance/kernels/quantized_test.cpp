@@ -123,27 +123,32 @@ double conv_by_loops(const Tensor& x, const Tensor& w, const Tensor& scales, con
   return a.relu ? std::max(value, 0.0) : value;
 }
 
-void check_conv(Bench& bench, const QuantizedCase& c, Dtype x_dtype, Dtype y_dtype, bool plain) {
+/// `planar`: all contiguous, by the kernel for that, in windows that step by one column.
+void check_conv(Bench& bench, const QuantizedCase& c, Dtype x_dtype, Dtype y_dtype, bool plain, bool planar = false) {
   SCOPED_TRACE(testing::Message() << c.name << " " << name_of(x_dtype) << " " << name_of(y_dtype));
   Random random(73);
-  const auto size = [&](i64 whole) { return (whole + 2 * c.padding - c.dilation * (c.kernel - 1) - 1) / c.stride + 1; };
-  Tensor x(x_dtype, {c.batch, c.in, c.height, c.width}, Layout::kChannelsLast);
+  const auto size = [&](i64 whole, i64 stride) {
+    return (whole + 2 * c.padding - c.dilation * (c.kernel - 1) - 1) / stride + 1;
+  };
+  const i64 columns = planar ? 1 : c.stride;
+  const Layout layout = planar ? Layout::kContiguous : Layout::kChannelsLast;
+  Tensor x(x_dtype, {c.batch, c.in, c.height, c.width}, layout);
   x.fill([&](i64) { return static_cast<double>(random.integer(static_cast<i64>(low_of(x_dtype)), 128)); });
   Tensor w(Dtype::kInt8, {c.out, c.in / c.groups, c.kernel, c.kernel});
   w.fill([&](i64) { return static_cast<double>(random.integer(-127, 128)); });
   Tensor scales(Dtype::kFloat32, {c.out}), bias;
   scales.fill([&](i64) { return random.between(0.001, 0.002); });
   if (!plain) bias = random_tensor(Dtype::kFloat32, {c.out}, Layout::kContiguous, random);
-  Tensor y(y_dtype, {c.batch, c.out, size(c.height), size(c.width)}, Layout::kChannelsLast);
+  Tensor y(y_dtype, {c.batch, c.out, size(c.height, c.stride), size(c.width, columns)}, layout);
   QuantizedConvAttributes a{.x_scale = 0.01, .x_zero_point = plain ? 0 : 37, .y_scale = 0.05, .relu = !plain};
   a.y_zero_point = plain || y_dtype == Dtype::kFloat32 ? 0 : 21;
   a.window.groups = c.groups;
   for (int d = 0; d < 2; ++d) {
-    a.window.stride[d] = c.stride;
+    a.window.stride[d] = d == 1 ? columns : c.stride;
     a.window.padding[d] = c.padding;
     a.window.dilation[d] = c.dilation;
   }
-  bench.run("quantized_conv", {y}, {x, w, scales, bias}, &a);
+  bench.run(planar ? "quantized_conv_planar" : "quantized_conv", {y}, {x, w, scales, bias}, &a);
   for (i64 i = 0; i < y.count(); ++i) {
     const double want = conv_by_loops(x, w, scales, bias, y, a, i);
     if (y_dtype == Dtype::kFloat32) {
@@ -161,6 +166,7 @@ TEST(QuantizedConv, MatchesLoops) {
   for_each_bench([](Bench& bench) {
     TENON_NEEDS(bench, "quantized_conv");
     for (const QuantizedCase& c : {QuantizedCase{"rows", 1, 33, 17, 1, 70, 1, 1, 0, 1, 1},
+                                   QuantizedCase{"few rows", 1, 130, 7, 1, 6, 1, 1, 0, 1, 1},
                                    QuantizedCase{"one row", 1, 20, 10, 1, 1, 1, 1, 0, 1, 1},
                                    QuantizedCase{"many rows", 1, 20, 24, 1, 900, 1, 1, 0, 1, 1},
                                    QuantizedCase{"one channel", 2, 1, 6, 9, 8, 5, 1, 2, 1, 1},
@@ -178,6 +184,24 @@ TEST(QuantizedConv, MatchesLoops) {
           if (testing::Test::HasFatalFailure()) return;
         }
       }
+    }
+  });
+}
+
+TEST(QuantizedConvPlanar, MatchesLoops) {
+  for_each_bench([](Bench& bench) {
+    TENON_NEEDS(bench, "quantized_conv_planar");
+    for (const QuantizedCase& c : {QuantizedCase{"lenet's first", 3, 1, 12, 28, 28, 5, 1, 2, 1, 1},
+                                   QuantizedCase{"lenet's second", 2, 12, 24, 14, 14, 5, 1, 0, 1, 1},
+                                   QuantizedCase{"colours", 3, 3, 13, 11, 37, 3, 2, 1, 1, 1},
+                                   QuantizedCase{"two channels, one output", 1, 2, 1, 6, 5, 3, 1, 2, 1, 1},
+                                   QuantizedCase{"sixteen channels", 40, 16, 33, 9, 9, 3, 1, 1, 1, 1},
+                                   QuantizedCase{"a window of one", 2, 7, 5, 4, 40, 1, 1, 0, 1, 1},
+                                   QuantizedCase{"one channel, seven columns", 1, 1, 9, 9, 70, 7, 3, 3, 1, 1},
+                                   QuantizedCase{"padding alone", 1, 5, 4, 1, 1, 3, 1, 1, 1, 1}}) {
+      check_conv(bench, c, Dtype::kUInt8, Dtype::kFloat32, false, /*planar=*/true);
+      check_conv(bench, c, Dtype::kUInt8, Dtype::kFloat32, true, /*planar=*/true);
+      if (testing::Test::HasFatalFailure()) return;
     }
   });
 }

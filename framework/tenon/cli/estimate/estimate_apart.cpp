@@ -1,6 +1,7 @@
 // A fork that shares a page with this process: the figures, the call under way and the note of a crash stand there.
 #include <tenon/cli/estimate/estimate_apart.h>
 
+#include <tenon/cli/process/exit_code.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/watch/death_words.h>
@@ -13,7 +14,10 @@
 #include <tenon/memory/layers/budget.h>
 #include <tenon/memory/watch/crash_note.h>
 #include <tenon/memory/watch/crash_text.h>
+#include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/estimate/memory_estimate.h>
+#include <tenon/train/estimate/searched_settings.h>
+#include <tenon/train/run_experiment.h>
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -68,6 +72,7 @@ struct EstimatePage {
 void keep(KeptFigures& to, const MemoryEstimate& estimate) {
   const MemoryStats& memory = estimate.memory;
   to.parameters = estimate.parameters;
+  to.auto_batch_size = estimate.batch_size;
   to.peak_requested_bytes = memory.requested_bytes.peak;
   to.peak_allocated_bytes = memory.allocated_bytes.peak;
   to.peak_reserved_bytes = memory.reserved_bytes.peak;
@@ -105,7 +110,8 @@ std::vector<DeviceEstimate> devices_of(const EstimatePage& page) {
 }
 
 MemoryEstimate memory_of(const KeptFigures& kept) {
-  MemoryEstimate estimate{.parameters = kept.parameters, .memory = {}, .devices = {}};
+  MemoryEstimate estimate{
+      .parameters = kept.parameters, .memory = {}, .devices = {}, .batch_size = kept.auto_batch_size};
   MemoryStats& memory = estimate.memory;
   memory.requested_bytes.peak = kept.peak_requested_bytes;
   memory.allocated_bytes.peak = kept.peak_allocated_bytes;
@@ -135,19 +141,21 @@ void leave_the_parent(int answer_to) {
   if (out > 3) ::close_range(3, out - 1, 0);
 }
 
+void keep(EstimatePage& page, const OutOfMemoryInfo& shortage) {
+  page.ceiling_bytes =
+      static_cast<std::int64_t>(shortage.limit_bytes != 0 ? shortage.limit_bytes : shortage.capacity_bytes);
+  if (const auto purpose = purpose_over_budget(shortage))
+    keep_text(page.ceiling_purpose, sizeof page.ceiling_purpose, name_of(*purpose));
+  page.exit_code = static_cast<int>(ExitCode::kOutOfMemory);
+  keep_text(page.shortage, sizeof page.shortage, OutOfMemory(shortage).what());
+}
+
 /// What the allocator does wrong was noticed without the ceilings already.
 void look_for_shortage(EstimatePage& page, const ExperimentConfig& experiment, const train::PlannedRank& rank) {
   conformance::ServiceFaults known([] { return std::string(); });
   ExperimentConfig watched = experiment;
   watched.allocator.policy = conformance::watched_in_service(experiment.allocator.policy, page.board, known);
-  const std::optional<OutOfMemoryInfo> shortage = estimate_shortage(watched, rank);
-  if (!shortage) return;
-  page.ceiling_bytes =
-      static_cast<std::int64_t>(shortage->limit_bytes != 0 ? shortage->limit_bytes : shortage->capacity_bytes);
-  if (const auto purpose = purpose_over_budget(*shortage))
-    keep_text(page.ceiling_purpose, sizeof page.ceiling_purpose, name_of(*purpose));
-  page.exit_code = static_cast<int>(ExitCode::kOutOfMemory);
-  keep_text(page.shortage, sizeof page.shortage, OutOfMemory(*shortage).what());
+  if (const std::optional<OutOfMemoryInfo> shortage = estimate_shortage(watched, rank)) keep(page, *shortage);
 }
 
 /// In the child.
@@ -158,16 +166,24 @@ void fill(EstimatePage& page, const ExperimentConfig& experiment, const train::P
   ExperimentConfig watched = experiment;
   watched.allocator.policy = conformance::watched_in_service(experiment.allocator.policy, page.board, faults);
   try {
-    const MemoryEstimate estimate = estimate_memory(watched, rank);
+    check_experiment(watched);
+    ExperimentConfig settled = train::with_searched(watched);
+    MemoryEstimate estimate = estimate_memory(settled, rank);
+    if (train::has_auto_batch(watched)) estimate.batch_size = settled.section("train").integer("batch_size");
     keep(page.figures, estimate);
     keep_devices(page, estimate.devices);
     page.has_figures = true;
-    look_for_shortage(page, experiment, rank);
+    settled.allocator = experiment.allocator;
+    look_for_shortage(page, settled, rank);
   } catch (const conformance::EndOfService& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
     page.exit_code = static_cast<int>(error.exit_code());  // the faults say it too
+  } catch (const OutOfMemory& error) {                     // the smallest batch has no room
+    keep_text(page.problem, sizeof page.problem, error.what());
+    keep(page, error.info());
   } catch (const std::exception& error) {
     keep_text(page.problem, sizeof page.problem, error.what());
+    page.exit_code = static_cast<int>(exit_code_of(error));
   }
   const std::vector<std::string> sentences = faults.sentences();
   for (std::size_t i = 0; i < std::min(sentences.size(), kMostFaults); ++i)
@@ -270,6 +286,11 @@ std::vector<std::string> EstimateApart::complaints(const std::string& allocator)
   std::vector<std::string> sentences = disqualifications(allocator, faults);
   if (has_died && !estimate.problem.empty()) sentences.push_back(estimate.problem + stack);
   return sentences;
+}
+
+std::string EstimateApart::end_of_run() const {
+  if (!shortage.empty()) return shortage;
+  return has_died || !faults.empty() ? std::string() : estimate.problem;
 }
 
 EstimateApart estimate_apart(const ExperimentConfig& experiment, double call_seconds, const train::PlannedRank& rank) {

@@ -28,11 +28,10 @@ ExitCode estimate_sweep(const RunOptions& options, const Config& config) {
     EstimateApart apart = estimate_apart(experiment, options.call_seconds);
     code = code_of_both(code, apart.exit_code);
     const std::vector<std::string> complaints = apart.complaints(experiment.allocator.policy.name);
+    const std::string end = apart.end_of_run();
     estimates.push_back(std::move(apart.estimate));
     for (const std::string& complaint : complaints) say(fmt::format("cell {}: {}", estimates.size(), complaint));
-    if (!apart.shortage.empty()) say(fmt::format("cell {}: {}", estimates.size(), apart.shortage));
-    if (!estimates.back().memory && complaints.empty())
-      say(fmt::format("cell {}: no estimate of its memory: {}", estimates.size(), estimates.back().problem));
+    if (!end.empty()) say(fmt::format("cell {}: {}", estimates.size(), end));
   }
   if (options.format == TableFormat::kTable || options.format == TableFormat::kMarkdown)
     values = with_short_specs(config.sweep_keys(), std::move(values));

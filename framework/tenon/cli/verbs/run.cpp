@@ -2,6 +2,7 @@
 #include <tenon/cli/estimate/estimate_layouts.h>
 #include <tenon/cli/launch/cell_worker.h>
 #include <tenon/cli/launch/launcher.h>
+#include <tenon/cli/process/exit_code.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/recording_names.h>
@@ -44,13 +45,14 @@ std::string commented(const std::string& text) {
   return out;
 }
 
-/// What is wrong with the allocator is told, with the exit code that the run would have.
+/// What is wrong with the settings or with the allocator is told, with the exit code that the run would have.
 ExitCode estimate_one(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
   const int launched = experiment.distributed.name.empty() ? 1 : rank_environment().size;
   const RanksEstimate estimate =
       estimate_ranks(experiment, options.ranks > 0 ? options.ranks : launched, options.call_seconds);
   const EstimateApart& apart = estimate.first;
+  if (apart.exit_code == static_cast<int>(ExitCode::kUsage)) throw ConfigError(apart.estimate.problem);
   const std::int64_t device_bytes = device_bytes_of(options);
   const bool has_rows = estimate.rows.size() > 1;
   if (options.format == TableFormat::kTable) {
@@ -67,7 +69,7 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
   for (const std::string& complaint : complaints) say("tenon: " + complaint);
   if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())
     say(kit_advice({spec}));
-  if (!apart.shortage.empty()) say("tenon: " + apart.shortage);
+  if (const std::string end = apart.end_of_run(); !end.empty()) say("tenon: " + end);
   return static_cast<ExitCode>(apart.exit_code);
 }
 
@@ -138,8 +140,7 @@ ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
     if (code != ExitCode::kDone) ranks->abort("the run has ended: see its result", code);
     return code;
   } catch (const std::exception& error) {
-    const auto* const known = dynamic_cast<const Error*>(&error);
-    const ExitCode code = known == nullptr ? ExitCode::kFailed : known->exit_code();
+    const ExitCode code = exit_code_of(error);
     ranks->abort(error.what(), code);
     if (ranks->rank() == 0) throw;
     const std::string words = words_of_rank(*ranks, error);

@@ -25,8 +25,8 @@ struct KeptStep {
 
 /// The figures of the whole run as plain numbers.
 struct KeptFigures : DeviceCounts<std::int64_t> {
-  std::int64_t parameters = 0, planned_steps = 0, steps = 0, warmup_steps = 0, device_calls_after_warmup = 0,
-               oom_recoveries = 0, epochs = 0;
+  std::int64_t parameters = 0, auto_batch_size = 0, planned_steps = 0, steps = 0, warmup_steps = 0,
+               device_calls_after_warmup = 0, oom_recoveries = 0, epochs = 0;
   std::int64_t peak_requested_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0, allocations = 0, ooms = 0;
   std::int64_t peak_by_purpose[kPurposeCount] = {};
   std::int64_t peak_by_element[kPurposeCount][kElementKindCount] = {};

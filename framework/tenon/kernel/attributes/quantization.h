@@ -14,7 +14,7 @@ struct QuantizeAttributes {
   std::int64_t zero_point = 0;  ///< the integer that stands for 0
 };
 
-/// quantized_conv.
+/// quantized_conv, quantized_conv_planar.
 struct QuantizedConvAttributes {
   ConvAttributes window;  ///< of two spatial dimensions
   double x_scale = 1;

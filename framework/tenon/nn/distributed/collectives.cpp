@@ -2,6 +2,7 @@
 #include <tenon/nn/distributed/collectives.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 
@@ -29,6 +30,12 @@ Tensor reached(const Communicator& ranks, const Tensor& tensor) {
 
 CommBuffer buffer_of(const Tensor& tensor) {
   return {.data = tensor.data_ptr(), .count = static_cast<std::size_t>(tensor.numel()), .dtype = tensor.scalar_type()};
+}
+
+/// Where the communicator works on a device: after what this thread has queued there.
+CommOptions after_what_is_queued(const Tensor& buffer, CommOptions options) {
+  if (!buffer.device().is_cpu() && options.stream == StreamRef{}) options.stream = current_stream(buffer.device());
+  return options;
 }
 
 /// Work whose buffers are tensors: they live as long, and what was copied is copied back.
@@ -63,26 +70,29 @@ class TensorWork final : public Work {
 
 std::shared_ptr<Work> all_reduce(Communicator& ranks, const Tensor& tensor, ReduceOp op, const CommOptions& options) {
   const Tensor buffer = reached(ranks, tensor);
-  return std::make_shared<TensorWork>(ranks.all_reduce(buffer_of(buffer), op, options), tensor, buffer, Tensor());
+  return std::make_shared<TensorWork>(ranks.all_reduce(buffer_of(buffer), op, after_what_is_queued(buffer, options)),
+                                      tensor, buffer, Tensor());
 }
 
 std::shared_ptr<Work> broadcast(Communicator& ranks, const Tensor& tensor, int root, const CommOptions& options) {
   const Tensor buffer = reached(ranks, tensor);
-  return std::make_shared<TensorWork>(ranks.broadcast(buffer_of(buffer), root, options), tensor, buffer, Tensor());
+  return std::make_shared<TensorWork>(ranks.broadcast(buffer_of(buffer), root, after_what_is_queued(buffer, options)),
+                                      tensor, buffer, Tensor());
 }
 
 std::shared_ptr<Work> all_gather_into_tensor(Communicator& ranks, const Tensor& output, const Tensor& input,
                                              const CommOptions& options) {
   const Tensor whole = reached(ranks, output), share = reached(ranks, input);
-  return std::make_shared<TensorWork>(ranks.all_gather(buffer_of(whole), buffer_of(share), options), output, whole,
-                                      share);
+  return std::make_shared<TensorWork>(
+      ranks.all_gather(buffer_of(whole), buffer_of(share), after_what_is_queued(whole, options)), output, whole, share);
 }
 
 std::shared_ptr<Work> reduce_scatter_tensor(Communicator& ranks, const Tensor& output, const Tensor& input, ReduceOp op,
                                             const CommOptions& options) {
   const Tensor share = reached(ranks, output), whole = reached(ranks, input);
-  return std::make_shared<TensorWork>(ranks.reduce_scatter(buffer_of(share), buffer_of(whole), op, options), output,
-                                      share, whole);
+  return std::make_shared<TensorWork>(
+      ranks.reduce_scatter(buffer_of(share), buffer_of(whole), op, after_what_is_queued(whole, options)), output, share,
+      whole);
 }
 
 void broadcast_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors, int root, std::size_t bucket_bytes) {

@@ -11,6 +11,33 @@
 
 namespace tenon::nn::parallel {
 
+/// Buckets of different sizes would be reduced into nonsense, or hang: sizes are compared first.
+void check_same_parameters(const Module& module, Communicator& ranks) {
+  if (ranks.size() == 1) return;
+  std::vector<std::int64_t> mine = {0, 0};
+  for (const Tensor& parameter : module.parameters()) {
+    ++mine[0];
+    mine[1] = (mine[1] * 31 + parameter.numel() * 64 + static_cast<std::int64_t>(parameter.scalar_type()) * 2 +
+               (parameter.requires_grad() ? 1 : 0)) %
+              1'000'000'007;
+  }
+  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(ranks.size()));
+  ranks
+      .all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
+                  {.data = mine.data(), .count = 2, .dtype = kInt64})
+      ->wait();
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const std::size_t at = 2 * static_cast<std::size_t>(rank);
+    if (all[at] == all[0] && all[at + 1] == all[1]) continue;
+    throw DistributedError(
+        fmt::format("rank {} of {}: the model of rank {} has {} parameters, that of rank 0 has {}{}: every rank makes "
+                    "the same model",
+                    ranks.rank(), ranks.size(), rank, all[at], all[0],
+                    all[at] == all[0] ? ", of other sizes or dtypes" : ""),
+        {rank});
+  }
+}
+
 DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<Module> module,
                                                          std::shared_ptr<Communicator> ranks,
                                                          const DistributedDataParallelOptions& options)
@@ -18,7 +45,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<Module>
   if (options_.bucket_cap_mb <= 0)
     throw Error(fmt::format("bucket_cap_mb is {}: it must be more than 0", options_.bucket_cap_mb));
   register_module("module", inner_);
-  check_same_parameters();
+  check_same_parameters(*inner_, *ranks_);
   if (options_.init_sync) {
     std::vector<Tensor> state = inner_->parameters();
     for (const Tensor& buffer : inner_->buffers()) state.push_back(buffer);
@@ -33,33 +60,6 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<Module>
                                   .first_bucket_bytes = std::min(cap, std::size_t{1} << 20),
                                   .find_unused_parameters = options_.find_unused_parameters,
                                   .gradient_as_bucket_view = options_.gradient_as_bucket_view});
-}
-
-/// Buckets of different sizes would be reduced into nonsense, or hang: sizes are compared first.
-void DistributedDataParallelBase::check_same_parameters() const {
-  if (ranks_->size() == 1) return;
-  std::vector<std::int64_t> mine = {0, 0};
-  for (const Tensor& parameter : inner_->parameters()) {
-    ++mine[0];
-    mine[1] = (mine[1] * 31 + parameter.numel() * 64 + static_cast<std::int64_t>(parameter.scalar_type()) * 2 +
-               (parameter.requires_grad() ? 1 : 0)) %
-              1'000'000'007;
-  }
-  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(ranks_->size()));
-  ranks_
-      ->all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
-                   {.data = mine.data(), .count = 2, .dtype = kInt64})
-      ->wait();
-  for (int rank = 0; rank < ranks_->size(); ++rank) {
-    const std::size_t at = 2 * static_cast<std::size_t>(rank);
-    if (all[at] == all[0] && all[at + 1] == all[1]) continue;
-    throw DistributedError(
-        fmt::format("rank {} of {}: the model of rank {} has {} parameters, that of rank 0 has {}{}: every rank makes "
-                    "the same model",
-                    ranks_->rank(), ranks_->size(), rank, all[at], all[0],
-                    all[at] == all[0] ? ", of other sizes or dtypes" : ""),
-        {rank});
-  }
 }
 
 void DistributedDataParallelBase::before_forward() {

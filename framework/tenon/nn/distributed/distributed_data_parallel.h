@@ -48,6 +48,10 @@ template <class T>
 requires(!std::is_convertible_v<const T&, const Tensor&>) void collect_tensors(const T&, std::vector<Tensor>&) {}
 }  // namespace detail
 
+/// Throws DistributedError where the ranks' modules differ in the number, the sizes or the dtypes of their parameters,
+/// naming the rank. Every rank calls it.
+TENON_API void check_same_parameters(const Module& module, Communicator& ranks);
+
 /// What does not depend on the module's type.
 class TENON_EXPORT DistributedDataParallelBase : public Module {
  public:
@@ -83,8 +87,6 @@ class TENON_EXPORT DistributedDataParallelBase : public Module {
   TENON_API void after_forward(const std::vector<Tensor>& outputs);
 
  private:
-  void check_same_parameters() const;
-
   std::shared_ptr<Module> inner_;
   std::shared_ptr<Communicator> ranks_;
   const DistributedDataParallelOptions options_;

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace tenon::distributed {
@@ -100,9 +99,9 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
     bucket.work.reset();
   }
   if (!options_.find_unused_parameters) return;
-  const std::vector<bool> is_reached = reached_from(outputs);
+  const auto reached = leaves_reached_from(outputs);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (!is_reached[i]) mark_ready(i);
+    if (!reached.contains(&parameters_[i].second.impl())) mark_ready(i);
 }
 
 void Reducer::check_finished() const {
@@ -124,8 +123,7 @@ void Reducer::refuse_unfinished() const {
       missing_ > names.size() ? ", …" : ""));
 }
 
-/// Leaves that a backward pass from there comes to.
-std::vector<bool> Reducer::reached_from(const std::vector<Tensor>& outputs) const {
+std::unordered_set<const TensorImpl*> leaves_reached_from(const std::vector<Tensor>& outputs) {
   std::unordered_set<const autograd::Node*> seen;
   std::vector<autograd::Node*> next;
   std::unordered_set<const TensorImpl*> leaves;
@@ -144,9 +142,7 @@ std::vector<bool> Reducer::reached_from(const std::vector<Tensor>& outputs) cons
     if (const auto* leaf = dynamic_cast<const autograd::AccumulateGrad*>(node)) leaves.insert(&leaf->variable().impl());
     for (std::size_t i = 0; i < node->num_outputs(); ++i) visit(node->next_edge(i).function.get());
   }
-  std::vector<bool> is_reached;
-  for (const auto& [name, parameter] : parameters_) is_reached.push_back(leaves.contains(&parameter.impl()));
-  return is_reached;
+  return leaves;
 }
 
 void Reducer::gradient_is_there(std::size_t parameter) {

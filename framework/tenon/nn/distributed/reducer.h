@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct ReducerOptions {
 TENON_API std::vector<std::vector<std::size_t>> bucket_assignment(const std::vector<Tensor>& parameters,
                                                                   std::size_t first_bucket_bytes,
                                                                   std::size_t bucket_bytes);
+
+/// Leaves that a backward pass from there comes to.
+TENON_API std::unordered_set<const TensorImpl*> leaves_reached_from(const std::vector<Tensor>& outputs);
 
 /// What the reductions took.
 struct ReducerStats {
@@ -91,7 +95,6 @@ class TENON_EXPORT Reducer {
   void take_back(Bucket& bucket, const Tensor& used);
   Tensor place_of(std::size_t parameter) const;
   Tensor send_used();
-  std::vector<bool> reached_from(const std::vector<Tensor>& outputs) const;
   [[noreturn]] void refuse_unfinished() const;
 
   std::vector<std::pair<std::string, Tensor>> parameters_;

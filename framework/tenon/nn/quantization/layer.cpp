@@ -186,10 +186,14 @@ Tensor Layer::forward(Module& self, const Tensor& input) {
   NoGradGuard no_grad;
   if (scheme == Scheme::kDynamic) return product(view, scale, at_own_scale(input), relu);
   const Tensor& zero_point = buffers["input_zero_point"];
-  const bool is_picture = view.conv2d() != nullptr, with_floats = is_faster_with_floats(view);
-  const bool batched = !is_picture || input.dim() == 4;
-  const auto x = integers_of(batched ? input : input.unsqueeze(0), buffers["input_scale"].item<double>(),
-                             zero_point.item<std::int64_t>(), zero_point.scalar_type(), is_picture && !with_floats);
+  const bool is_picture = view.conv2d() != nullptr, batched = !is_picture || input.dim() == 4;
+  const Tensor batch = batched ? input : input.unsqueeze(0);
+  const bool planar = is_picture && zero_point.scalar_type() == kUInt8 &&
+                      quantized::is_planar(batch.device(), view.weight(), window_of(*view.conv2d()), batch.size(-1));
+  const bool with_floats = !planar && is_faster_with_floats(view);
+  const auto x =
+      integers_of(planar ? batch.contiguous() : batch, buffers["input_scale"].item<double>(),
+                  zero_point.item<std::int64_t>(), zero_point.scalar_type(), is_picture && !planar && !with_floats);
   const Tensor y = (with_floats ? product_of_floats : product)(view, scale, x, relu);
   return batched ? y : y.squeeze(0);
 }

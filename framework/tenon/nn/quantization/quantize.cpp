@@ -200,6 +200,11 @@ void quantize_dynamic(Module& model, const LayerChoice& choice) {
 }
 
 void quantize_weights(Module& model, int bits, std::int64_t group, const LayerChoice& choice) {
+  if (group < 1)
+    throw Error(
+        fmt::format("quantize_weights: a scale for each {} weights: a group is 1 or more, and 64 is usual; one "
+                    "that a row cannot be divided into makes a group of the row",
+                    group));
   NoGradGuard no_grad;
   PurposeGuard purpose(Purpose::kParameter);
   for (const Place& place : chosen("quantize_weights", model, choice, true)) {
@@ -233,6 +238,17 @@ std::size_t bytes_of(const Module& model) {
     }
   }
   return bytes;
+}
+
+std::int64_t parameters_of(const Module& model) {
+  std::int64_t count = 0;
+  for (const Tensor& parameter : model.parameters()) count += parameter.numel();
+  for (const Place& place : places_of(model)) {
+    const LayerView view(*place.module);
+    if (!view || !view.is_linear() || view.weight().scalar_type() != kUInt8) continue;  // one that is packed
+    count += view.weight().size(0) * view.in_features() - view.weight().numel();
+  }
+  return count;
 }
 
 std::int64_t quantizable_layers(const Module& model, bool linear_alone) {

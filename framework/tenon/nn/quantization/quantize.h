@@ -50,6 +50,8 @@ TENON_API void load(Module& model, const std::string& path);
 
 /// Bytes of all parameters and buffers.
 TENON_API std::size_t bytes_of(const Module& model);
+/// How many numbers its parameters are: of weights of 4 bits, two in a byte.
+TENON_API std::int64_t parameters_of(const Module& model);
 /// How many layers could compute with integers: Linear and Conv2d as prepare() takes them, or Linear alone.
 TENON_API std::int64_t quantizable_layers(const Module& model, bool linear_alone);
 /// How many layers compute with integers.

@@ -97,10 +97,11 @@ class TENON_API InputArchive {
   std::optional<std::string> try_read_raw(const std::string& key) const;
   /// Names at this level.
   std::vector<std::string> keys() const;
+  /// The name in the whole file: "0.weight".
+  std::string full_name(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
 
  private:
   std::string raw(const std::string& key, char kind) const;
-  std::string full_name(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
 
   nn::TensorFile file_;              ///< names below prefix_
   std::string prefix_;               ///< of this level in the file, for messages

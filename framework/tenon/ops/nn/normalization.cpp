@@ -69,7 +69,8 @@ void keep(Recording& recording, const Tensor& input, const Tensor& weight, const
   recording.output(y);
 }
 
-/// Whether an input of 16 bits meets parameters of float32, in which it is then computed, as in PyTorch.
+/// Whether an input of 16 bits meets parameters of float32, as in PyTorch: kernels take both as they are, and gradients
+/// of parameters are in their dtype.
 bool is_mixed(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
   if (input.scalar_type() != kFloat16 && input.scalar_type() != kBFloat16) return false;
   bool any = false;
@@ -81,8 +82,8 @@ bool is_mixed(const Tensor& input, std::initializer_list<const Tensor*> paramete
   return any;
 }
 
-/// What a kernel, which takes one dtype, gets of an input or of its gradient: where that is mixed with parameters of
-/// float32, its values in float32. Saved is what was given, half as large.
+/// What the differentiable formula, whose operators take one dtype, is given of an input mixed with parameters of
+/// float32.
 Tensor widened(const Tensor& tensor, bool mixed) { return mixed ? tensor.to(kFloat32) : tensor; }
 
 /// Calls a forward kernel that leaves a mean and a 1 / deviation for each set of elements; `statistics` is the sizes of
@@ -90,7 +91,7 @@ Tensor widened(const Tensor& tensor, bool mixed) { return mixed ? tensor.to(kFlo
 template <class Attributes>
 Tensor run_forward(const char* name, OperatorId op, Recording& recording, const Tensor& input, const Tensor& weight,
                    const Tensor& bias, const Dims& statistics, const Attributes& attributes) {
-  const Tensor x = dense(is_mixed(input, {&weight, &bias}) ? input.detach().to(kFloat32) : input);
+  const Tensor x = dense(input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
   Tensor y, mean, rstd;
@@ -101,23 +102,23 @@ Tensor run_forward(const char* name, OperatorId op, Recording& recording, const 
     run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
         &attributes);
     if constexpr (std::same_as<Attributes, GroupNormAttributes>) y = in_format_of(input, y);
-    y = y.to(input.scalar_type());
   });
   keep(recording, input, weight, mean, rstd, y);
   return y;
 }
 
-/// Calls a backward kernel; only what is needed is computed.
+/// Calls a backward kernel; only what is needed is computed, the gradients of parameters in float32 where `mixed`.
 template <class Attributes>
 void run_backward(Backward& b, OperatorId op, const Tensor& x, const Tensor& mean, const Tensor& rstd,
-                  const Tensor& weight, const Dims& weight_sizes, const Attributes& attributes) {
+                  const Tensor& weight, const Dims& weight_sizes, bool mixed, const Attributes& attributes) {
+  const Dtype parameters = mixed ? kFloat32 : x.scalar_type();
   const Tensor dy = dense(b.grad().to(x.scalar_type()));
   const Tensor dense_x = dense(x);
   const Tensor dense_weight = dense(weight);
   Gradients gradients;
   if (b.needs(0)) gradients.dx = allocate_like(x, x.impl().sizes(), x.scalar_type());
-  if (b.needs(1)) gradients.dweight = allocate_like(x, weight_sizes, x.scalar_type());
-  if (b.needs(2)) gradients.dbias = allocate_like(x, weight_sizes, x.scalar_type());
+  if (b.needs(1)) gradients.dweight = allocate_like(x, weight_sizes, parameters);
+  if (b.needs(2)) gradients.dbias = allocate_like(x, weight_sizes, parameters);
   run(op, state_of(x), {view_of(gradients.dx), view_of(gradients.dweight), view_of(gradients.dbias)},
       {view_of(dy), view_of(dense_x), view_of(mean), view_of(rstd), view_of(dense_weight)}, &attributes);
   hand_out(b, std::move(gradients));
@@ -164,9 +165,9 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
   const LayerNormAttributes attributes{.normalized = shape.product(), .eps = eps};
   Recording recording =
       record<4>("NativeLayerNormBackward0", {&input, &weight, &bias}, [attributes, shape, mixed](Backward& b) {
-        const Tensor x = widened(b.saved(0), mixed);
         const Tensor w = b.saved(1);
         if (differentiating_twice()) {
+          const Tensor x = widened(b.saved(0), mixed);
           const std::int64_t rows = attributes.normalized == 0 ? 0 : x.numel() / attributes.normalized;
           Tensor ones;  // stands for a weight that is not there, where a bias is
           if (!w.defined() && b.needs(2)) ones = x.new_ones(IntArrayRef(shape));
@@ -174,7 +175,8 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const Tenso
                                      attributes.eps, {}, {}));
           return;
         }
-        run_backward(b, TENON_OP("layer_norm_backward"), x, b.saved(2), b.saved(3), w, shape, attributes);
+        run_backward(b, TENON_OP("layer_norm_backward"), b.saved(0), b.saved(2), b.saved(3), w, shape, mixed,
+                     attributes);
       });
   const std::int64_t rows = attributes.normalized == 0 ? 0 : input.numel() / attributes.normalized;
   return run_forward("layer_norm", TENON_OP("layer_norm"), recording, input, weight, bias, {rows}, attributes);
@@ -203,9 +205,9 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
   const GroupNormAttributes attributes{.groups = groups, .eps = eps};
   Recording recording =
       record<4>("NativeGroupNormBackward0", {&input, &weight, &bias}, [attributes, channels, mixed](Backward& b) {
-        const Tensor x = widened(b.saved(0), mixed);
         const Tensor w = b.saved(1);
         if (differentiating_twice()) {
+          const Tensor x = widened(b.saved(0), mixed);
           const std::int64_t sets = x.size(0) * attributes.groups;
           Dims affine = Dims::filled(static_cast<int>(x.dim()), 1);
           affine[1] = channels;
@@ -214,7 +216,8 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
                                      affine, attributes.eps, {}, {}));
           return;
         }
-        run_backward(b, TENON_OP("group_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
+        run_backward(b, TENON_OP("group_norm_backward"), b.saved(0), b.saved(2), b.saved(3), w, {channels}, mixed,
+                     attributes);
       });
   return run_forward("group_norm", TENON_OP("group_norm"), recording, input, weight, bias, {input.size(0), groups},
                      attributes);
@@ -247,9 +250,9 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const BatchNormAttributes attributes{.training = training, .momentum = momentum, .eps = eps};
   Recording recording =
       record<4>("NativeBatchNormBackward0", {&input, &weight, &bias}, [attributes, channels, mixed](Backward& b) {
-        const Tensor x = widened(b.saved(0), mixed);
         const Tensor w = b.saved(1);
         if (differentiating_twice()) {
+          const Tensor x = widened(b.saved(0), mixed);
           const int rank = static_cast<int>(x.dim());
           Dims per_channel = Dims::filled(rank, 1);
           per_channel[1] = channels;
@@ -267,9 +270,10 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                      attributes.eps, mean, rstd));
           return;
         }
-        run_backward(b, TENON_OP("batch_norm_backward"), x, b.saved(2), b.saved(3), w, {channels}, attributes);
+        run_backward(b, TENON_OP("batch_norm_backward"), b.saved(0), b.saved(2), b.saved(3), w, {channels}, mixed,
+                     attributes);
       });
-  const Tensor x = dense(mixed ? input.detach().to(kFloat32) : input);
+  const Tensor x = dense(input);
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
   Tensor y, mean, rstd;
@@ -282,7 +286,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
         {view_of(y), view_of(mean), view_of(rstd), updates ? view_of(running_mean) : undefined_view(),
          updates ? view_of(running_var) : undefined_view()},
         {view_of(x), view_of(w), view_of(bias_values), view_of(running_mean), view_of(running_var)}, &attributes);
-    y = in_format_of(input, y).to(input.scalar_type());
+    y = in_format_of(input, y);
   });
   if (updates) {
     autograd::impl_bump_version(running_mean);

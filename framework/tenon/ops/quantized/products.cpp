@@ -64,6 +64,18 @@ Tensor composed(const QuantizedTensor& x, const QuantizedWeight& w, const Tensor
   return relu ? y.relu() : y;
 }
 
+constexpr std::int64_t kFewChannels = 16;    // of planes
+constexpr std::int64_t kWidestPlane = 4000;  // columns, with their padding
+
+/// All contiguous.
+void convolve_planes(const QuantizedTensor& x, const QuantizedWeight& w, const Tensor& bias,
+                     const ConvAttributes& window, bool relu, const Tensor& y) {
+  const QuantizedConvAttributes attributes{
+      .window = window, .x_scale = x.scale, .x_zero_point = x.zero_point, .relu = relu};
+  run(TENON_OP("quantized_conv_planar"), ops::state_of(x.values), {view_of(y)},
+      {view_of(x.values), view_of(dense(w.values)), view_of(dense(w.scales)), view_of(dense(bias))}, &attributes);
+}
+
 /// x and y (N, C, H, W) in channels-last order; `result` null: y is float32.
 void convolve(const QuantizedTensor& x, const QuantizedWeight& w, const Tensor& bias, const ConvAttributes& window,
               bool relu, const Requantized* result, const Tensor& y) {
@@ -130,12 +142,24 @@ Tensor conv_into(const QuantizedTensor& x, const QuantizedWeight& weight, const 
     if (reach > whole) throw Error(fmt::format("{}: a window of {} in a padded input of {}", op, reach, whole));
     sizes.push_back((whole - reach) / a.stride[d] + 1);
   }
+  if (!result && x.values.scalar_type() == kUInt8 && x.values.is_contiguous() && x.values.numel() > 0 &&
+      is_planar(x.values.device(), w, window, x.values.size(3))) {
+    Tensor y = allocate_in(MemoryFormat::Contiguous, x.values, sizes, kFloat32);
+    convolve_planes(x, weight, bias, a, relu, y);
+    return y;
+  }
   Tensor y = allocate_in(MemoryFormat::ChannelsLast, x.values, sizes, result ? result->dtype : kFloat32);
   convolve({x.values.contiguous(MemoryFormat::ChannelsLast), x.scale, x.zero_point}, weight, bias, a, relu, result, y);
   return y;
 }
 
 }  // namespace
+
+bool is_planar(Device device, const Tensor& weight, const Window& window, std::int64_t width) {
+  return weight.size(1) <= kFewChannels && window.groups == 1 && window.stride[1] == 1 && window.dilation[0] == 1 &&
+         window.dilation[1] == 1 && width + 2 * window.padding[1] <= kWidestPlane &&
+         find_kernel(device.type(), TENON_OP("quantized_conv_planar")) != nullptr;
+}
 
 Tensor linear(const QuantizedTensor& x, const QuantizedWeight& weight, const Tensor& bias, bool relu) {
   return linear_into(x, weight, bias, relu, nullptr);

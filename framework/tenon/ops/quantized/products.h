@@ -30,9 +30,13 @@ struct Window {
   Dims stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;
 };
+/// Whether conv2d() of a contiguous picture of uint8 gives a contiguous one, rather than channels-last: the device has
+/// a kernel for planes of few channels (C / groups of `weight`, up to 16), and the window is one that it takes.
+TENON_API bool is_planar(Device device, const Tensor& weight, const Window& window, std::int64_t width);
 /// conv2d() and relu() where asked: x (N, C, H, W), weight (O, C / groups, kH, kW), bias float32 (O) or undefined ->
-/// float32 (N, O, H, W) in channels-last order. Padding stands for 0, whatever the zero point. Throws Error where
-/// sizes, dtypes or devices do not fit, and for a window that is larger than the padded input.
+/// float32 (N, O, H, W) in channels-last order, or contiguous (is_planar()). Padding stands for 0, whatever the zero
+/// point. Throws Error where sizes, dtypes or devices do not fit, and for a window that is larger than the padded
+/// input.
 TENON_API Tensor conv2d(const QuantizedTensor& x, const QuantizedWeight& weight, const Tensor& bias = {},
                         const Window& window = {}, bool relu = false);
 /// conv2d(), rounded to integers in the same pass. Throws Error as conv2d(), and for a scale that is not above 0.

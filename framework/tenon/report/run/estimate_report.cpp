@@ -80,6 +80,8 @@ std::string estimate_comment(const Estimate& estimate) {
   if (!estimate.memory) return commented("no estimate of its memory: " + estimate.problem, columns);
   const MemoryStats& stats = estimate.memory->memory;
   std::string text = fmt::format("# parameters                {}\n", grouped(estimate.memory->parameters));
+  if (const std::int64_t batch = estimate.memory->batch_size; batch != 0)
+    text += fmt::format("# batch size \"auto\"         {}\n", grouped(batch));
   text += fmt::format("# estimated peak requested  {}\n", shown(stats.requested_bytes));
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
     const Stat& peak = stats.requested_by_purpose[static_cast<std::size_t>(purpose)];
@@ -134,6 +136,9 @@ Table estimate_table(const std::vector<std::string>& keys, const std::vector<std
         {fmt::format("estimated_peak_{}_bytes", figure), fmt::format("est. {}", figure), true, importance});
   }
   columns.push_back({"parameters", "parameters"});
+  const bool has_auto =
+      std::ranges::any_of(estimates, [](const Estimate& one) { return one.memory && one.memory->batch_size != 0; });
+  columns.push_back({"auto_batch_size", "batch size", has_auto, 3});
   columns.push_back({"out_of_memory_at_bytes", "out of memory at", true, 3});
   const bool has_budgets =
       std::ranges::any_of(estimates, [](const Estimate& one) { return !one.out_of_memory_purpose.empty(); });
@@ -148,6 +153,7 @@ Table estimate_table(const std::vector<std::string>& keys, const std::vector<std
       row.push_back(known ? TableCell(Bytes{(known->memory.*figure).peak}) : TableCell());
     }
     row.push_back(known ? TableCell(known->parameters) : TableCell());
+    row.push_back(known && known->batch_size != 0 ? TableCell(known->batch_size) : TableCell());
     const std::int64_t ceiling = estimates[i].out_of_memory_at_bytes;
     row.push_back(ceiling != 0 ? TableCell(Bytes{ceiling}) : TableCell());
     const std::string& purpose = estimates[i].out_of_memory_purpose;

@@ -112,7 +112,9 @@ Json ranks_json(const std::vector<RankMemory>& ranks) {
                               {"peak_requested_bytes", ranks[rank].peak_requested_bytes},
                               {"peak_allocated_bytes", ranks[rank].peak_allocated_bytes},
                               {"peak_reserved_bytes", ranks[rank].peak_reserved_bytes},
-                              {"peak_optimizer_state_bytes", ranks[rank].peak_optimizer_state_bytes}});
+                              {"peak_optimizer_state_bytes", ranks[rank].peak_optimizer_state_bytes},
+                              {"peak_parameter_bytes", ranks[rank].peak_parameter_bytes},
+                              {"peak_gradient_bytes", ranks[rank].peak_gradient_bytes}});
   }
   return json;
 }

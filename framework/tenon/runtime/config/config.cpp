@@ -1,5 +1,6 @@
 // Merging and validating settings. Order matters: plugins first, since the schemas of devices and allocators come from
 // them. Unknown sections and keys are refused by section_lookup.
+#include <tenon/comm/rank_environment.h>
 #include <tenon/core/error.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/memory/layers/layer.h>
@@ -139,11 +140,18 @@ Options options_for(const OptionSchema& schema, const Options& section) {
   return options;
 }
 
-Device parse_device(const std::string& text, const Position& position) {
+/// Which device a kind without a number means: the first; of a rank its own, where the machine has so many.
+DeviceIndex usual_index(const State& state, Backend& backend) {
+  if (state.options.at("distributed").text("name").empty()) return 0;
+  const int own = rank_environment().local_rank;
+  return static_cast<DeviceIndex>(own > 0 && own < backend.device_count() ? own : 0);
+}
+
+Device parse_device(const State& state, const std::string& text, const Position& position) {
   return positioned(position, [&] {
-    find_backend(std::string_view(text).substr(0, text.find(':')));  // a kind is known once its plugin is loaded
+    Backend& backend = find_backend(std::string_view(text).substr(0, text.find(':')));  // its plugin is loaded by then
     Device device(text);
-    if (!device.has_index()) device.set_index(0);
+    if (!device.has_index()) device.set_index(usual_index(state, backend));
     return device;
   });
 }
@@ -157,11 +165,11 @@ std::vector<Device> parse_devices(State& state) {
   if (names.empty() || one.origin > many.origin) {
     section.set_text("names", "");
     state.names_kind = section.text("name").find(':') == std::string::npos;
-    return {parse_device(section.text("name"), one)};
+    return {parse_device(state, section.text("name"), one)};
   }
   std::vector<Device> devices;
   for (const std::string& name : names) {
-    const Device device = parse_device(name, many);
+    const Device device = parse_device(state, name, many);
     if (std::ranges::find(devices, device) != devices.end())
       throw config_error(many, fmt::format("device.names has {} twice: each device takes one part of a batch", name));
     if (!devices.empty() && device.type() != devices.front().type())
@@ -218,7 +226,7 @@ void check_swept(State& state, const std::string& key, const Position& key_posit
   if (section == nullptr) return;
   Options trial = state.options_of(*section);
   set_option(trial, *section, state.book.option(*section, split_key(key).option), value, state.base_of(value.position));
-  if (key == "device.name") parse_device(trial.text("name"), value.position);
+  if (key == "device.name") parse_device(state, trial.text("name"), value.position);
   if (key == "allocator.name") parse_stack(state, trial.text("name"), value.position);
   if (key == "allocator.layers") parse_layers(state, trial.text("layers"), value.position);
 }

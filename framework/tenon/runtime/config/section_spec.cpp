@@ -59,9 +59,11 @@ std::vector<SectionSpec> runtime_sections() {
                             "gradients are summed over the ranks in buckets of this size"),
            OptionSpec::boolean("overlap", true, "a bucket is on its way while backward goes on, not when it has ended"),
            OptionSpec::text("shard", "none",
-                            "what is divided over the ranks instead of being on each: nothing, or what the optimiser "
-                            "remembers (ZeRO 1)")
-               .one_of({"none", "optimizer"}),
+                            "what is divided over the ranks instead of being on each: nothing, what the optimiser "
+                            "remembers (ZeRO 1), that and gradients (ZeRO 2), or parameters too (ZeRO 3, FSDP)")
+               .one_of({"none", "optimizer", "gradients", "parameters"}),
+           OptionSpec::boolean("prefetch", true,
+                               "with shard = \"parameters\": the next block is on its way while one computes"),
            OptionSpec::boolean("broadcast_buffers", true,
                                "what batch norm remembers becomes that of rank 0 before each step"),
            OptionSpec::boolean("find_unused_parameters", false,

@@ -57,6 +57,10 @@ ExperimentConfig on_addresses(const ExperimentConfig& config, std::size_t capaci
     stand_in.devices.emplace_back(DeviceType::named(kind), static_cast<DeviceIndex>(i));
   stand_in.device = stand_in.devices.front();
   options.set("count", static_cast<std::int64_t>(stand_in.devices.size()));
+  // Of the real device nothing is asked for but what the host keeps of its own, which that capacity is not for.
+  if (const auto real = stand_in.backend_options.find(std::string(config.device.type().name()));
+      real != stand_in.backend_options.end() && configured_capacity(config) > 0)
+    real->second.set(kCapacityOption, std::size_t{0});
   stand_in.backend_options.insert_or_assign(kind, std::move(options));
   return stand_in;
 }

@@ -7,6 +7,7 @@
 #include <tenon/train/estimate/address_run.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -76,6 +77,16 @@ void sort_frees(Calls& calls) {
   }
 }
 
+void reverse_frees(const Calls& calls, std::vector<std::size_t>& turn) {
+  const auto is_free = [&](std::size_t i) { return calls[i].kind == Kind::kFree; };
+  for (auto first = turn.begin(); first != turn.end();) {
+    first = std::find_if(first, turn.end(), is_free);
+    const auto last = std::find_if_not(first, turn.end(), is_free);
+    std::reverse(first, last);
+    first = last;
+  }
+}
+
 /// The calls of a run under way on an allocator.
 class Pass {
  public:
@@ -140,25 +151,38 @@ Calls record_calls(const ExperimentConfig& config, std::int64_t& examples) {
 }
 
 std::optional<BatchHistory> BatchHistory::of(std::int64_t few, const Calls& with_few, std::int64_t more,
-                                             const Calls& with_more) {
+                                             const Calls& with_more, std::int64_t period) {
   if (!std::ranges::equal(with_few, with_more, are_alike)) return std::nullopt;
   BatchHistory history;
   history.least_ = few;
+  history.period_ = period;
   history.calls_ = with_few;
-  const auto examples = static_cast<std::size_t>(more - few);
+  const auto periods = static_cast<std::size_t>((more - few) / period);
   for (std::size_t i = 0; i < with_few.size(); ++i) {
     Asked& call = history.calls_[i];
     if (call.kind != Kind::kAllocate) continue;
     ++history.blocks_;
     const std::size_t before = call.request.bytes, after = with_more[i].request.bytes;
-    if (after < before || (after - before) % examples != 0) return std::nullopt;
-    call.growth = (after - before) / examples;
+    if (after < before || (after - before) % periods != 0) return std::nullopt;
+    call.growth = (after - before) / periods;
   }
   return history;
 }
 
+std::optional<BatchHistory> BatchHistory::like(std::int64_t batch_size, const Calls& calls) const {
+  if (!std::ranges::equal(calls_, calls, are_alike)) return std::nullopt;
+  BatchHistory other = *this;
+  other.least_ = batch_size;
+  for (std::size_t i = 0; i < calls.size(); ++i) other.calls_[i].request.bytes = calls[i].request.bytes;
+  return other;
+}
+
+std::int64_t BatchHistory::told_below(std::int64_t batch_size) const {
+  return batch_size - (batch_size - least_) % period_;
+}
+
 std::size_t BatchHistory::bytes_of(const Asked& call, std::int64_t batch_size) const {
-  return call.request.bytes + call.growth * static_cast<std::size_t>(batch_size - least_);
+  return call.request.bytes + call.growth * static_cast<std::size_t>((batch_size - least_) / period_);
 }
 
 bool BatchHistory::agrees_with(std::int64_t batch_size, const Calls& calls) const {
@@ -184,7 +208,10 @@ std::uint64_t BatchHistory::peak_of_first_step(std::int64_t batch_size) const {
   return peak;
 }
 
-std::optional<OutOfMemoryInfo> BatchHistory::shortage(std::int64_t batch_size, Device device) const {
+std::optional<OutOfMemoryInfo> BatchHistory::shortage(std::int64_t batch_size, Device device, FreeOrder order) const {
+  std::vector<std::size_t> turn(calls_.size());
+  std::iota(turn.begin(), turn.end(), std::size_t{0});
+  if (order == FreeOrder::kBackwards) reverse_frees(calls_, turn);
   AllocatorStack& allocator = device_state(device).allocator();
   Pass pass(allocator, blocks_);
   std::optional<std::size_t> step;  // where it begins; none: it was begun twice, or none has begun
@@ -195,7 +222,8 @@ std::optional<OutOfMemoryInfo> BatchHistory::shortage(std::int64_t batch_size, D
       allocated_before_step = allocated;
     }
     try {
-      pass.make(calls_[i], bytes_of(calls_[i], batch_size));
+      const Asked& call = calls_[turn[i]];
+      pass.make(call, bytes_of(call, batch_size));
       if (calls_[i].kind == Kind::kAllocate) ++allocated;
     } catch (const OutOfMemory& error) {
       if (!step) return error.info();

@@ -7,11 +7,9 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kGrowth = 8;        // of the batch, as long as nothing says where the end is
-constexpr std::int64_t kReach = 4;         // times as far as it is long, a line is trusted
-constexpr std::int64_t kNearby = 32;       // part of a batch that is too large by which a smaller one is tried
-constexpr std::int64_t kScanned = 16;      // part of the largest conceivable batch of which every number is tried,
-constexpr std::int64_t kMostScanned = 32;  // and how many these may be
+constexpr std::int64_t kGrowth = 8;   // of the batch, as long as nothing says where the end is
+constexpr std::int64_t kReach = 4;    // times as far as it is long, a line is trusted
+constexpr std::int64_t kNearby = 32;  // part of a batch that is too large by which a smaller one is tried
 
 /// Where the line through both reaches the ceiling; 0: unknown.
 std::int64_t where_line_ends(const BatchSample& a, const BatchSample& b, std::int64_t ceiling) {
@@ -71,9 +69,10 @@ std::int64_t largest_fitting(const BatchSample& least, std::int64_t most, std::i
                              const BatchProbe& probe) {
   const Bracket found = bracket(least, most, ceiling, probe);
   const std::int64_t known = found.last.batch_size;
-  const std::int64_t end = std::min(where_line_ends(found.before, found.last, ceiling), most);
-  const std::int64_t lowest = std::max(known, end - std::clamp<std::int64_t>(end / kScanned, 1, kMostScanned));
-  for (std::int64_t batch_size = end; batch_size > lowest; --batch_size)
+  const std::int64_t line = where_line_ends(found.before, found.last, ceiling);
+  // What steps took is rounded, and so is the line.
+  const std::int64_t end = line == 0 ? 0 : std::min(line + 1, most);
+  for (std::int64_t batch_size = end; batch_size > known; --batch_size)
     if (!found.failed.contains(batch_size) && probe(batch_size, ceiling)) return batch_size;
   return known;
 }

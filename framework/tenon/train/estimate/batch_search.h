@@ -18,8 +18,8 @@ using BatchProbe = std::function<std::optional<std::int64_t>(std::int64_t batch_
 /// The largest batch of at most `most` examples that fits; `least` does. The straight line through what fitted says
 /// what to try. From one that does not fit it goes down by steps that double, and then halves what is left. What an
 /// allocator takes need not grow with every example, so that a larger batch may fit where a smaller one does not:
-/// at last every number is tried from where the line reaches the ceiling down to a sixteenth below, 32 of them at
-/// most. `ceiling` is 0 where it is not known yet.
+/// at last every number is tried from a little beyond where the line reaches the ceiling down to the one that is known
+/// to fit. `ceiling` is 0 where it is not known yet.
 std::int64_t largest_fitting(const BatchSample& least, std::int64_t most, std::int64_t ceiling,
                              const BatchProbe& probe);
 

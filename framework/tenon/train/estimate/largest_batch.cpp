@@ -4,7 +4,7 @@
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/train/estimate/address_run.h>
-#include <tenon/train/estimate/batch_history.h>
+#include <tenon/train/estimate/batch_histories.h>
 #include <tenon/train/estimate/batch_search.h>
 #include <tenon/train/resume/saved_run.h>
 #include <tenon/train/serve/serving.h>
@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 namespace tenon {
 namespace train {
@@ -52,6 +53,21 @@ DeviceProperties properties_of(const ExperimentConfig& config) {
   return device_state(config.device).driver().properties();
 }
 
+// One example is a special case in places: what has one row is contiguous either way. So many are in each part.
+constexpr std::int64_t kLeastRows = 3;
+constexpr std::int64_t kOtherRuns = 6;     // besides one for each remainder
+constexpr std::int64_t kLeastSaving = 10;  // times as many batches as runs there have to be
+
+constexpr double kFarTooMuch = 1.1;  // what a step on the device lacks memory by, from which numbers are left out
+
+/// After how many examples each micro-batch, and each chunk of its loss, has grown by a whole number of rows.
+std::int64_t period_of(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  const std::int64_t chunks = std::max<std::int64_t>(train.integer("chunked_loss"), 1);
+  const std::int64_t positions = config.section("model").integer("context");
+  return train.integer("micro_batches") * (chunks / std::gcd(chunks, positions));
+}
+
 /// Runs with more and fewer examples, on addresses and in earnest. Once the sink asks to stop nothing runs any more,
 /// and the answers are what is known by then.
 class BatchSearch {
@@ -60,6 +76,7 @@ class BatchSearch {
       : config_(config),
         progress_(progress),
         least_(config.section("train").integer("micro_batches")),
+        period_(period_of(config)),
         properties_(properties_of(config)) {}
 
   bool has_device_that_computes() const { return properties_.computes; }
@@ -79,16 +96,12 @@ class BatchSearch {
 
   /// The predicted one, or the largest below it that the device itself has memory for.
   std::int64_t confirm(std::int64_t predicted) {
-    const auto fits = [&](std::int64_t batch_size) {
-      ++confirmations_;
-      std::int64_t ceiling = 0;
-      return probe([this](std::int64_t size) { return run_in_earnest(size); }, batch_size, ceiling).has_value();
-    };
-    if (fits(predicted) || progress_.is_stopping()) return predicted;
-    const std::int64_t found = largest_below(least_, predicted, fits);
-    if (found < least_ && progress_.is_stopping()) return least_;
-    if (found < least_) throw OutOfMemory(*shortage_);
-    return found;
+    if (fits_in_earnest(predicted) || progress_.is_stopping()) return predicted;
+    std::int64_t n = next_below(predicted);
+    while (n >= least_ && !progress_.is_stopping() && !fits_in_earnest(n)) n = next_below(n);
+    if (progress_.is_stopping()) return std::max(n, least_);
+    if (n < least_) throw OutOfMemory(*shortage_);
+    return n;
   }
 
  private:
@@ -102,48 +115,83 @@ class BatchSearch {
     return probe([this](std::int64_t size) { return run_on_stand_in(size); }, batch_size, ceiling);
   }
 
+  bool fits_in_earnest(std::int64_t batch_size) {
+    ++confirmations_;
+    std::int64_t ceiling = 0;
+    return probe([this](std::int64_t size) { return run_in_earnest(size); }, batch_size, ceiling).has_value();
+  }
+
+  /// Workspace may be less for some larger batch, so that every number is tried; but for half of those that would have
+  /// no room if all that was live in the step that has just failed went with the batch, where that was far too much.
+  std::int64_t next_below(std::int64_t failed) const {
+    const auto live = static_cast<double>(shortage_->allocated_bytes + shortage_->requested_bytes);
+    const auto there = static_cast<double>(ceiling_of(*shortage_));
+    if (there <= 0 || live <= kFarTooMuch * there) return failed - 1;
+    return failed -
+           std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(failed) * (1 - there / live)) / 2);
+  }
+
   Calls record(std::int64_t batch_size) {
     ++probes_;
     return record_calls(with_batch(config_, batch_size), most_);
   }
 
   /// How the calls of a run with that batch end under the experiment's allocator.
-  std::optional<OutOfMemoryInfo> shortage_of(const BatchHistory& history, std::int64_t batch_size) const {
+  std::optional<OutOfMemoryInfo> shortage_of(const BatchHistory& history, std::int64_t batch_size,
+                                             FreeOrder order = FreeOrder::kAsAllocated) const {
     const ExperimentConfig stand_in = under_ceilings(config_, properties_.capacity_bytes);
     const StandIn in_service(stand_in, config_.device);
-    return history.shortage(batch_size, stand_in.device);
+    return history.shortage(batch_size, stand_in.device, order);
+  }
+
+  /// Whether there is nothing to try: in either order of what is freed together.
+  bool is_surely_short(const BatchHistory& history, std::int64_t batch_size) const {
+    return shortage_of(history, batch_size) && shortage_of(history, batch_size, FreeOrder::kBackwards);
   }
 
   /// What recordings say of every other batch. Empty where they do not tell.
   std::optional<std::int64_t> by_history() {
-    if (least_ > 1) return std::nullopt;  // parts of a batch differ by an example
-    // One example is a special case in places: what has one row is contiguous either way.
-    constexpr std::int64_t kFew = 3, kMore = 7;
-    const Calls few = record(kFew);
+    const std::int64_t few = kLeastRows * least_;
+    const Calls first = record(few);  // the number of examples is known then
+    const auto recorded = [&](std::int64_t n) { return n == few ? first : record(n); };
     const std::int64_t half = most_ / 2;  // beyond it an epoch has one step
-    if (half <= kMore || progress_.is_stopping()) return std::nullopt;
-    const std::optional<BatchHistory> history = BatchHistory::of(kFew, few, kMore, record(kMore));
-    if (!history) return std::nullopt;
+    if (half < few + period_ || progress_.is_stopping()) return std::nullopt;
+    if (period_ > 1 && (period_ + kOtherRuns) * kLeastSaving > most_) return std::nullopt;  // no fewer runs than trying
+    BatchHistories histories(few, half, period_, recorded);
+    if (!histories.are_known()) return std::nullopt;
+    const BatchHistory& any = histories.any();
     std::int64_t top = most_;
-    if (const std::optional<OutOfMemoryInfo> shortage = shortage_of(*history, most_)) {
+    if (const std::optional<OutOfMemoryInfo> shortage = shortage_of(any, any.told_below(most_))) {
       const auto ceiling = static_cast<std::uint64_t>(ceiling_of(*shortage));
-      top = largest_below(kMore, most_, [&](std::int64_t n) { return history->peak_of_first_step(n) <= ceiling; });
+      const auto fits = [&](std::int64_t n) { return any.peak_of_first_step(any.told_below(n)) <= ceiling; };
+      top = largest_below(few, most_ + 1, fits);  // a batch has no less than one of which this tells
     }
     if (top > half) {
-      const std::optional<BatchHistory> long_steps = BatchHistory::of(half + 1, record(half + 1), most_, record(most_));
-      if (!long_steps) return std::nullopt;
-      if (const std::optional<std::int64_t> found = largest_between(*long_steps, half + 1, top)) return found;
+      BatchHistories long_steps(half + 1, most_, period_, recorded);
+      if (!long_steps.are_known()) return std::nullopt;
+      const Found found = largest_between(long_steps, half + 1, top);
+      if (found.batch_size > 0) return found.batch_size;
+      if (!found.are_known) return std::nullopt;
     }
-    return largest_between(*history, kMore + 1, std::min(top, half));
+    const Found found = largest_between(histories, few, std::min(top, half));
+    return found.batch_size > 0 ? std::optional(found.batch_size) : std::nullopt;
   }
 
-  /// The largest of these that fits; empty where none does, or the history is not theirs.
-  std::optional<std::int64_t> largest_between(const BatchHistory& history, std::int64_t first, std::int64_t last) {
-    if (last < first || progress_.is_stopping() || !history.agrees_with(last, record(last))) return std::nullopt;
+  struct Found {
+    bool are_known = false;       ///< the histories are of these batches
+    std::int64_t batch_size = 0;  ///< the largest of them that fits; 0: none
+  };
+  Found largest_between(BatchHistories& histories, std::int64_t first, std::int64_t last) {
+    if (last < first || progress_.is_stopping()) return {.are_known = last < first};
+    const BatchHistory* of_last = histories.of(last);
+    if (of_last == nullptr || !of_last->agrees_with(last, record(last))) return {};
     std::int64_t ceiling = 0;
-    for (std::int64_t n = last; n >= first && !progress_.is_stopping(); --n)
-      if (!shortage_of(history, n) && probe_stand_in(n, ceiling)) return n;
-    return std::nullopt;
+    for (std::int64_t n = last; n >= first && !progress_.is_stopping(); --n) {
+      const BatchHistory* history = histories.of(n);
+      if (history == nullptr) return {};
+      if (!is_surely_short(*history, n) && probe_stand_in(n, ceiling)) return {.are_known = true, .batch_size = n};
+    }
+    return {.are_known = true};
   }
 
   /// Trying some.
@@ -162,7 +210,7 @@ class BatchSearch {
     const ClosesDevices closing;
     install(config);
     Silent silent;
-    return Training(config, silent, {.steps = 2, .test_batches = 1}).run();
+    return Training(config, silent, {.steps = 2, .test_batches = 1, .skips = false}).run();
   }
 
   template <class Run>
@@ -182,7 +230,8 @@ class BatchSearch {
 
   const ExperimentConfig& config_;
   const ProgressSink& progress_;
-  const std::int64_t least_;  ///< has an example for each of its parts
+  const std::int64_t least_;   ///< has an example for each of its parts
+  const std::int64_t period_;  ///< examples after which parts have grown by whole ones: Note [Periods]
   const DeviceProperties properties_;
   std::int64_t most_ = 0;
   int probes_ = 0, confirmations_ = 0;

@@ -37,7 +37,8 @@ TENON_API std::optional<BatchChoice> with_largest_batch(ExperimentConfig& config
 
 namespace train {
 
-bool has_auto_batch(const ExperimentConfig& config);
+/// Whether train.batch_size is "auto", and not yet a number.
+TENON_API bool has_auto_batch(const ExperimentConfig& config);
 
 /// Throws ConfigError where "auto" has nothing to fill: a device without end and no ceiling of the allocator.
 void check_auto_batch(const ExperimentConfig& config);

@@ -2,6 +2,7 @@
 #include <tenon/train/estimate/memory_estimate.h>
 
 #include <tenon/train/estimate/address_run.h>
+#include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/estimate/searched_settings.h>
 #include <tenon/train/serve/serving.h>
 #include <tenon/train/step/techniques.h>
@@ -42,11 +43,16 @@ DeviceEstimate estimate_of(std::string device, const ExperimentResult& result, s
 MemoryEstimate estimate_memory(const ExperimentConfig& config, const train::PlannedRank& rank) {
   if (!train::serves(config))
     train::techniques_of(config);  // of the device itself, before another one stands in for it
-  ExperimentConfig stand_in = train::on_addresses(train::with_searched(config), 0);
+  const ExperimentConfig settled = train::with_searched(config);
+  ExperimentConfig stand_in = train::on_addresses(settled, 0);
   stand_in.allocator.layers.clear();  // ceilings are what the estimate is compared with; traces are of runs
   const ExperimentResult result =
       train::run_on_addresses(stand_in, config.device, /*tests=*/true, train::planned_ranks(rank));
-  MemoryEstimate estimate{.parameters = result.parameters, .memory = result.memory, .devices = {}};
+  MemoryEstimate estimate{
+      .parameters = result.parameters,
+      .memory = result.memory,
+      .devices = {},
+      .batch_size = train::has_auto_batch(config) ? settled.section("train").integer("batch_size") : 0};
   for (std::size_t i = 0; i < std::max<std::size_t>(config.devices.size(), 1); ++i)
     estimate.devices.push_back(
         estimate_of((config.devices.empty() ? config.device : config.devices[i]).str(), result, i));
@@ -54,8 +60,7 @@ MemoryEstimate estimate_memory(const ExperimentConfig& config, const train::Plan
 }
 
 std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config, const train::PlannedRank& rank) {
-  const std::size_t capacity =
-      config.device.type().name() == train::kAddressKind ? train::configured_capacity(config) : 0;
+  const std::size_t capacity = train::configured_capacity(config);
   const ExperimentConfig stand_in = train::under_ceilings(train::with_searched(config), capacity);
   if (stand_in.allocator.layers.empty() && capacity == 0) return std::nullopt;
   try {

@@ -30,6 +30,8 @@ struct MemoryEstimate {
   std::int64_t parameters = 0;          ///< elements
   MemoryStats memory;                   ///< peaks of the first device; without the workspace that kernels ask for
   std::vector<DeviceEstimate> devices;  ///< one at least, but for serving
+  /// What train.batch_size = "auto" becomes, as far as addresses say it; 0: a number is set.
+  std::int64_t batch_size = 0;
 };
 
 /// What a run of this experiment will need: two steps and a test batch, or all of serving, are run on a simulated
@@ -39,7 +41,7 @@ struct MemoryEstimate {
 TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config, const train::PlannedRank& rank = {});
 
 /// How the run of that estimate ends under the ceilings of its own that the estimate leaves out: the layers `limit` and
-/// `budget`, and the capacity of a simulated device. Empty where it has none, or comes to its end. Throws what
+/// `budget`, and the capacity that [device.KIND] says. Empty where it has none, or comes to its end. Throws what
 /// estimate_memory throws.
 TENON_API std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config,
                                                            const train::PlannedRank& rank = {});

@@ -19,8 +19,8 @@ TENON_API std::vector<std::pair<std::string, double>> settle_searched(Experiment
 
 namespace train {
 
-/// So, as far as addresses alone say it, for an estimate.
-ExperimentConfig with_searched(const ExperimentConfig& config);
+/// So, as far as addresses alone say it, for an estimate. No device may be open; none is afterwards.
+TENON_API ExperimentConfig with_searched(const ExperimentConfig& config);
 
 }  // namespace train
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
+#include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
 #include <tenon/train/model_on_device.h>
 #include <tenon/train/peaks.h>
@@ -86,7 +87,7 @@ class Serving {
     model_ = make_model_on_device(config_, {.options = config_.section("model"),
                                             .data = {.vocabulary = vocabulary, .context = model.integer("context")}});
     model_.module->eval();
-    for (const Tensor& parameter : model_.module->parameters()) result_.parameters += parameter.numel();
+    result_.parameters = nn::quantization::parameters_of(*model_.module);
     shape_ = model_.cache;
     shape_.positions = model.integer("context");
     shape_.page_positions = options_.integer("page");

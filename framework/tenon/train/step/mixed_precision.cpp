@@ -51,6 +51,7 @@ MixedPrecision::MixedPrecision(const Precision& precision, Device device)
 }
 
 void MixedPrecision::begin_step() {
+  is_unscaled_ = false;
   if (!scaler_.is_enabled()) return;
   const std::optional<optim::GradScalerState> state = scaler_.state_dict();
   scaler_ = optim::GradScaler();
@@ -59,8 +60,18 @@ void MixedPrecision::begin_step() {
 
 void MixedPrecision::backward(const Tensor& loss) { scaler_.scale(loss).backward(); }
 
+void MixedPrecision::unscale(optim::Optimizer& optimizer) {
+  scaler_.unscale_(optimizer);
+  is_unscaled_ = true;
+}
+
 void MixedPrecision::step(optim::Optimizer& optimizer) {
-  scaler_.step(optimizer);
+  if (skips_) {
+    scaler_.step(optimizer);
+  } else {
+    if (!is_unscaled_) unscale(optimizer);
+    optimizer.step();
+  }
   scaler_.update();
 }
 

@@ -48,9 +48,12 @@ class MixedPrecision {
   /// Backward from the loss, times the factor.
   void backward(const Tensor& loss);
   /// Before gradients are looked at or changed: divides them by the factor.
-  void unscale(optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
+  void unscale(optim::Optimizer& optimizer);
   /// The optimiser's step, left out where a gradient is not finite, and the factor for the next one.
   void step(optim::Optimizer& optimizer);
+
+  /// From now on no step is left out: for runs whose memory is what is asked for, and not their values.
+  void never_skip() { skips_ = false; }
 
   /// Enabled for float16 only.
   const optim::GradScaler& scaler() const { return scaler_; }
@@ -60,6 +63,7 @@ class MixedPrecision {
   Device device_;
   std::optional<Dtype> autocast_;
   optim::GradScaler scaler_;
+  bool skips_ = true, is_unscaled_ = false;
 };
 
 }  // namespace tenon::train

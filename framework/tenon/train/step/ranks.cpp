@@ -2,7 +2,9 @@
 #include <tenon/train/step/ranks.h>
 
 #include <tenon/comm/rank_environment.h>
+#include <tenon/memory/purpose.h>
 #include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/lora.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/estimate/largest_batch.h>
@@ -41,6 +43,7 @@ void Ranks::begin(const nn::Module& module) {
   for (const Tensor& buffer : module.buffers()) state.push_back(buffer);
   distributed::broadcast_coalesced(*communicator_, state, /*root=*/0);
   give_own_random_numbers(rank());
+  if (divides_gradients()) return;
   std::vector<std::pair<std::string, Tensor>> parameters;
   for (const auto& named : module.named_parameters()) parameters.emplace_back(named.key(), named.value());
   const std::size_t cap = options_.size("bucket_cap");
@@ -53,12 +56,61 @@ void Ranks::begin(const nn::Module& module) {
                                   .overlap = options_.boolean("overlap")});
 }
 
-void Ranks::shard(optim::Optimizer& optimizer) {
-  if (are_many() && options_.text("shard") == "optimizer")
-    sharded_ = std::make_unique<optim::ZeroRedundancyOptimizer>(optimizer, communicator_);
+distributed::ShardingOptions Ranks::sharding_options() const {
+  return {.parameters = divides_parameters(),
+          .average = false,
+          .overlap = options_.boolean("overlap"),
+          .prefetch = options_.boolean("prefetch"),
+          .find_unused_parameters = options_.boolean("find_unused_parameters")};
 }
 
-std::vector<Tensor> Ranks::remembered(const std::vector<Tensor>& trained) const {
+void Ranks::shard(const nn::Module& module, optim::Optimizer& optimizer, Device device) {
+  if (!are_many()) return;
+  if (options_.text("shard") == "optimizer")
+    sharded_ = std::make_unique<optim::ZeroRedundancyOptimizer>(optimizer, communicator_);
+  if (!divides_gradients()) return;
+  distributed::ShardingOptions options = sharding_options();
+  options.device = device;
+  sharding_ = std::make_shared<distributed::Sharding>(module, communicator_, options);
+  shards_ = std::make_unique<optim::ShardedOptimizer>(optimizer, sharding_);
+  const PurposeGuard purpose(Purpose::kParameter);
+  for (const Tensor& buffer : module.buffers())  // parameters are there
+    if (buffer.device() != device) buffer.set_data(buffer.to(device, buffer.scalar_type()));
+}
+
+void Ranks::step() {
+  if (shards_)
+    shards_->step();
+  else
+    sharded_->step();
+}
+
+distributed::ShardingBytes Ranks::sharding_bytes(const nn::Module& module) const {
+  return distributed::sharding_bytes(module, size(), sharding_options());
+}
+
+std::vector<Tensor> Ranks::remembered(const nn::Module& module) const {
+  const std::vector<Tensor> trained = nn::trainable_parameters(module);
+  if (divides_gradients()) {
+    const auto named = module.named_parameters();
+    std::vector<Tensor> own;
+    for (const distributed::ShardUnit& unit : distributed::shard_units(module, distributed::is_numbered)) {
+      for (const auto& group : unit.groups) {
+        std::int64_t elements = 0;
+        for (const std::size_t i : group) elements += named[i].value().numel();
+        std::int64_t start = 0;
+        for (const std::size_t i : group) {
+          const Tensor parameter = named[i].value().detach();
+          const auto range =
+              distributed::shard_range(start, parameter.numel(), distributed::share_of(elements, size()), rank());
+          start += parameter.numel();
+          if (named[i].value().requires_grad() && range.count > 0)
+            own.push_back(parameter.reshape({-1}).narrow(0, range.begin, range.count));
+        }
+      }
+    }
+    return own;
+  }
   if (!are_many() || options_.text("shard") != "optimizer") return trained;
   const std::vector<int> owners = optim::partition_parameters(trained, size());
   std::vector<Tensor> own;
@@ -69,8 +121,16 @@ std::vector<Tensor> Ranks::remembered(const std::vector<Tensor>& trained) const 
 
 void Ranks::save_on_writer(const std::function<void()>& save) {
   if (sharded_) sharded_->consolidate_state_dict(/*to=*/0);
+  if (shards_) {
+    shards_->consolidate_state_dict(/*to=*/0);
+    sharding_->copy_to_host(/*to=*/0);
+  }
   if (is_writer()) save();
   if (sharded_) sharded_->drop_consolidated();
+  if (shards_) {
+    sharding_->forget_host_copy();
+    shards_->drop_consolidated();
+  }
 }
 
 void Ranks::share_buffers(const nn::Module& module) {
@@ -79,8 +139,14 @@ void Ranks::share_buffers(const nn::Module& module) {
     distributed::broadcast_coalesced(*communicator_, buffers, /*root=*/0);
 }
 
-void Ranks::before_last_backward(const Tensor& loss) {
-  if (reducer_) reducer_->prepare_for_backward({loss});
+void Ranks::before_backward(const Tensor& loss, bool is_last) {
+  if (sharding_) sharding_->prepare_for_backward({loss});
+  if (reducer_ && is_last) reducer_->prepare_for_backward({loss});
+}
+
+void Ranks::after_backward(bool is_last) const {
+  if (sharding_) sharding_->check_finished();
+  if (reducer_ && is_last) reducer_->check_finished();
 }
 
 void Ranks::sum(std::vector<double>& parts) const {
@@ -103,9 +169,12 @@ bool Ranks::any(bool mine) const {
 
 std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
   if (!are_many()) return {};
-  const auto states = mine.requested_by_purpose[static_cast<std::size_t>(Purpose::kOptimizerState)].peak;
-  std::vector<std::int64_t> own = {mine.requested_bytes.peak, mine.allocated_bytes.peak, mine.reserved_bytes.peak,
-                                   states};
+  const auto peak_of = [&](Purpose purpose) {
+    return mine.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
+  };
+  std::vector<std::int64_t> own = {mine.requested_bytes.peak,    mine.allocated_bytes.peak,
+                                   mine.reserved_bytes.peak,     peak_of(Purpose::kOptimizerState),
+                                   peak_of(Purpose::kParameter), peak_of(Purpose::kGradient)};
   std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(size()));
   communicator_
       ->all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
@@ -116,7 +185,9 @@ std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
     ranks.push_back({.peak_requested_bytes = all[i],
                      .peak_allocated_bytes = all[i + 1],
                      .peak_reserved_bytes = all[i + 2],
-                     .peak_optimizer_state_bytes = all[i + 3]});
+                     .peak_optimizer_state_bytes = all[i + 3],
+                     .peak_parameter_bytes = all[i + 4],
+                     .peak_gradient_bytes = all[i + 5]});
   return ranks;
 }
 
@@ -126,8 +197,8 @@ void Ranks::note_communication(std::vector<std::pair<std::string, double>>& figu
     figures.emplace_back("tensor_parallel_sent_bytes",
                          static_cast<double>(communicator_->stats().bytes_of(CommKind::kAllReduce)));
   }
-  if (!reducer_) return;
-  const distributed::ReducerStats& stats = reducer_->stats();
+  if (!reducer_ && !sharding_) return;
+  const distributed::ReducerStats& stats = reducer_ ? reducer_->stats() : sharding_->stats();
   figures.emplace_back("ranks", size());
   figures.emplace_back("sent_gradient_bytes", static_cast<double>(stats.bytes));
   figures.emplace_back("communication_seconds", stats.busy_seconds);
@@ -165,12 +236,22 @@ void check_ranks(const ExperimentConfig& config) {
   if (config.section("train").size("checkpoint_memory") > 0)
     refuse("train.checkpoint_memory",
            "blocks are found by runs of one process: with ranks give train.checkpoint_blocks");
-  if (config.section("distributed").text("shard") == "optimizer" && config.section("train").boolean("master_weights"))
+  const std::string& shard = config.section("distributed").text("shard");
+  if (shard == "none") return;
+  const Options& train = config.section("train");
+  if (train.boolean("master_weights"))
     refuse("distributed.shard", "with train.master_weights each rank has masters of all parameters: leave one out");
-  if (config.section("distributed").text("shard") == "optimizer" &&
-      config.section("train").text("precision").starts_with("float16"))
+  if (train.text("precision").starts_with("float16"))
     refuse("distributed.shard",
            "with train.precision = \"float16…\" whether a step is left out is known to the scaler alone");
+  if (shard == "optimizer") return;
+  if (train.text("optimizer_states") != "full")
+    refuse("distributed.shard",
+           "train.optimizer_states keeps 256 values together, of which a rank may have a part: leave one out, or set "
+           "\"optimizer\", which divides whole parameters");
+  if (train.text("quantize") != "none")
+    refuse("distributed.shard",
+           "train.quantize makes integers of a whole model, and here none is whole: leave one out");
 }
 
 }  // namespace tenon::train

@@ -8,7 +8,9 @@
 #include <tenon/comm/communicator.h>
 #include <tenon/memory/stats.h>
 #include <tenon/nn/distributed/reducer.h>
+#include <tenon/nn/distributed/sharding.h>
 #include <tenon/nn/module.h>
+#include <tenon/optim/sharded_optimizer.h>
 #include <tenon/optim/zero_redundancy_optimizer.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>
@@ -48,24 +50,36 @@ class Ranks {
 
   /// Before the first step: parameters and buffers become those of rank 0, each rank gets random numbers of its own.
   void begin(const nn::Module& module);
-  /// With distributed.shard = "optimizer", after begin(): this rank remembers its part alone.
-  void shard(optim::Optimizer& optimizer);
-  /// Of these parameters those whose states this rank holds.
-  std::vector<Tensor> remembered(const std::vector<Tensor>& trained) const;
-  bool is_sharded() const { return sharded_ != nullptr; }
+  /// As distributed.shard says, after begin(): this rank has its part alone, on `device`.
+  void shard(const nn::Module& module, optim::Optimizer& optimizer, Device device);
+  /// Whether gradients are divided, and whether parameters are too.
+  bool divides_gradients() const {
+    return are_many() && (options_.text("shard") == "gradients" || divides_parameters());
+  }
+  bool divides_parameters() const { return are_many() && options_.text("shard") == "parameters"; }
+  /// What a rank then holds of this module, before it is divided.
+  distributed::ShardingBytes sharding_bytes(const nn::Module& module) const;
+  /// Tensors of the sizes whose states this rank holds, of a module that is not divided yet.
+  std::vector<Tensor> remembered(const nn::Module& module) const;
+  bool is_sharded() const { return sharded_ != nullptr || shards_ != nullptr; }
   /// The update, where is_sharded().
-  void step() { sharded_->step(); }
+  void step();
+  /// After a test: what it gathered goes.
+  void after_test() {
+    if (sharding_) sharding_->give_back();
+  }
+  /// Where divides_gradients(): of the gradients of all ranks together.
+  void clip_grad_norm(double norm) { sharding_->clip_grad_norm(norm); }
   /// `save` on rank 0, which has what all ranks remember meanwhile.
   void save_on_writer(const std::function<void()>& save);
 
   /// Before forward passes, in training and in a test: what batch norm remembers becomes that of rank 0.
   void share_buffers(const nn::Module& module);
-  /// The backward pass from `loss` ends with gradients that are summed over the ranks.
-  void before_last_backward(const Tensor& loss);
+  /// The backward pass from `loss` ends with gradients that are summed over the ranks, if it is the last of a step or
+  /// gradients are divided: others then only add up.
+  void before_backward(const Tensor& loss, bool is_last);
   /// After it. Throws Error where parameters were left without a gradient.
-  void after_last_backward() const {
-    if (reducer_) reducer_->check_finished();
-  }
+  void after_backward(bool is_last) const;
 
   /// Of numbers that each rank has its part of, as the batch is divided; the same on every rank.
   double sum(double part) const;
@@ -81,11 +95,15 @@ class Ranks {
   void abort(const std::exception& reason) const noexcept;
 
  private:
+  distributed::ShardingOptions sharding_options() const;
+
   const Options& options_;
   std::shared_ptr<Communicator> communicator_;
   SharedTensorParallel tensor_parallel_;
   std::unique_ptr<distributed::Reducer> reducer_;
   std::unique_ptr<optim::ZeroRedundancyOptimizer> sharded_;
+  std::shared_ptr<distributed::Sharding> sharding_;
+  std::unique_ptr<optim::ShardedOptimizer> shards_;
 };
 
 /// Whether the run goes on from its state file, as rank 0 has found it: the others may have looked at another moment.

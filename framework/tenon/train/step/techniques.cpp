@@ -6,10 +6,11 @@
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
-#include <tenon/train/step/mixed_precision.h>
 #include <tenon/train/parallel/pipeline_parallel.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -55,6 +56,18 @@ void check_checkpoint(const ExperimentConfig& config) {
            "train.checkpoint_blocks");
 }
 
+struct GroupOfOperators {
+  const char* name;  ///< in train.checkpoint_keep
+  bool KeptKinds::*kind;
+};
+const std::vector<std::pair<GroupOfOperators, std::vector<std::string>>>& groups() {
+  static const std::vector<std::pair<GroupOfOperators, std::vector<std::string>>> all = {
+      {{"products", &KeptKinds::products}, {"mm", "bmm", "addmm", "baddbmm"}},
+      {{"attention", &KeptKinds::attention}, {"scaled_dot_product_attention"}},
+      {{"convolutions", &KeptKinds::convolutions}, {"convolution"}}};
+  return all;
+}
+
 /// "products,attention" of train.checkpoint_keep.
 KeptKinds kept_kinds(const ExperimentConfig& config) {
   const Options& train = config.section("train");
@@ -65,12 +78,9 @@ KeptKinds kept_kinds(const ExperimentConfig& config) {
   KeptKinds kinds;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    if (word == "products") {
-      kinds.products = true;
-    } else if (word == "attention") {
-      kinds.attention = true;
-    } else if (word == "convolutions") {
-      kinds.convolutions = true;
+    const auto group = std::ranges::find_if(groups(), [&](const auto& known) { return known.first.name == word; });
+    if (group != groups().end()) {
+      kinds.*(group->first.kind) = true;
     } else if (std::ranges::find(keepable_operators(), word) != keepable_operators().end()) {
       kinds.operators.push_back(word);
     } else {
@@ -109,8 +119,30 @@ void check_optimizer_states(const ExperimentConfig& config) {
                        "sgd without train.momentum remembers nothing that could be kept in fewer bits");
 }
 
+/// Settings of something that is off, of which nobody would notice that they change nothing.
+void check_unused(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  for (const char* name : {"lora_alpha", "lora_layers"})
+    if (train.integer("lora_rank") == 0 && !train.is_default(name))
+      throw config.error(fmt::format("train.{}", name),
+                         "there are no low-rank matrices: set train.lora_rank to the rows that they are to have, or "
+                         "leave it out");
+  if (const std::string& scheme = train.text("quantize"); scheme != "static" && !train.is_default("quantize_batches"))
+    throw config.error("train.quantize_batches",
+                       fmt::format("they calibrate the scales of train.quantize = \"static\", and it is \"{}\": set "
+                                   "that, or leave it out",
+                                   scheme));
+  if (!train.boolean("inplace_activations")) return;
+  const bool mixed = precision_named(train.text("precision")).autocast.has_value();
+  if (const std::string why = why_nothing_is_overwritten(config.section("model"), mixed); !why.empty())
+    throw config.error("train.inplace_activations", why);
+}
+
 void check_lora(const ExperimentConfig& config) {
   const Options& train = config.section("train");
+  if (train.real("lora_alpha") == 0)
+    throw config.error("train.lora_alpha",
+                       "with 0 nothing of what the matrices learn is added: set it above 0, as 16 or twice the rank");
   if (train.text("quantize") != "none")
     throw config.error("train.lora_rank",
                        "train.quantize makes integers of layers that compute by themselves: merge the matrices first");
@@ -123,12 +155,37 @@ bool has_low_rank_form(const Options& train) {
          !offload_of(train).activations;
 }
 
-CheckpointPolicy policy_of(const KeptKinds& kinds) {
+CheckpointPolicy policy_of(const KeptKinds& kinds, std::shared_ptr<OperatorNames> met) {
   std::vector<std::string> names = kinds.operators;
-  if (kinds.products) names.insert(names.end(), {"mm", "bmm", "addmm", "baddbmm"});
-  if (kinds.attention) names.emplace_back("scaled_dot_product_attention");
-  if (kinds.convolutions) names.emplace_back("convolution");
-  return names.empty() ? CheckpointPolicy() : keep_results_of(std::move(names));
+  for (const auto& [word, operators] : groups())
+    if (kinds.*(word.kind)) names.insert(names.end(), operators.begin(), operators.end());
+  if (names.empty()) return {};
+  return [keep = keep_results_of(std::move(names)), met = std::move(met)](std::string_view op) {
+    if (met && !met->contains(op)) met->emplace(op);
+    return keep(op);
+  };
+}
+
+void check_reach(const ExperimentConfig& config, std::int64_t blocks, const OperatorNames& met) {
+  const Options& train = config.section("train");
+  const std::string& model = config.section("model").text("name");
+  if (const std::int64_t wanted = train.integer("checkpoint_blocks"); wanted > blocks)
+    throw config.error("train.checkpoint_blocks",
+                       fmt::format("{} blocks are to run again, and '{}' has {}: say at most so many, or leave it out "
+                                   "for all of them",
+                                   wanted, model, blocks));
+  const KeptKinds kinds = kept_kinds(config);
+  const auto refuse = [&](std::string_view word) {
+    throw config.error("train.checkpoint_keep",
+                       fmt::format("no block of '{}' that runs again computes {}: leave it out; {}", model, word,
+                                   met.empty() ? "nothing that they compute can be kept"
+                                               : fmt::format("they compute {}", fmt::join(met, ", "))));
+  };
+  for (const auto& [word, operators] : groups())
+    if (kinds.*(word.kind) && std::ranges::none_of(operators, [&](const auto& name) { return met.contains(name); }))
+      refuse(word.name);
+  for (const std::string& name : kinds.operators)
+    if (std::ranges::none_of(met, keep_results_of({name}))) refuse(name);
 }
 
 KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds) {
@@ -179,6 +236,7 @@ Techniques techniques_of(const ExperimentConfig& config) {
                         .lora = train.integer("lora_rank") > 0,
                         .master_weights = train.boolean("master_weights")};
   check_checkpoint(config);
+  check_unused(config);
   if (techniques.optimizer_in_backward) check_optimizer_in_backward(config);
   if (techniques.offload_activations || techniques.offload_optimizer) check_offload(config, techniques);
   check_optimizer_states(config);

@@ -6,6 +6,9 @@
 #include <tenon/train/theory.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +37,14 @@ struct Techniques {
   bool master_weights = false;
 };
 
-/// What of a checkpointed block's results is kept; empty: nothing.
-CheckpointPolicy policy_of(const KeptKinds& kinds);
+using OperatorNames = std::set<std::string, std::less<>>;
+
+/// What of a checkpointed block's results is kept; empty: nothing. It adds to `met` the operators that it is asked for.
+CheckpointPolicy policy_of(const KeptKinds& kinds, std::shared_ptr<OperatorNames> met = nullptr);
+
+/// Once a model has run that has so many blocks, and the operators in those that run again have been met: throws
+/// ConfigError for train.checkpoint_blocks of more, and for a word of train.checkpoint_keep that keeps nothing.
+void check_reach(const ExperimentConfig& config, std::int64_t blocks, const OperatorNames& met);
 
 /// How much that is, of a block of such a model; 0 where no closed form is known.
 KeptByBlock kept_of(const ActivationForm& form, const KeptKinds& kinds);

@@ -25,14 +25,25 @@ bool Training::test(int epoch, EpochResult& figures) {
   if (limits_.test_batches > 0) size = std::min(size, limits_.test_batches * at_once);
   // Batches of other ranks stay zero, so that the sums below are those of one process, to the bit.
   std::vector<double> losses, right, answers;
+  // Where parameters are divided, a forward pass gathers them, so that all ranks go through as many, and stop together.
+  const bool is_together = ranks_.divides_parameters();
   bool is_stopping = false;
   for (std::int64_t first = 0; first < size; first += at_once) {
     losses.push_back(0);
     right.push_back(0);
     answers.push_back(0);
-    is_stopping = is_stopping || progress_.is_stopping();
-    const bool is_mine = static_cast<int>((first / at_once) % ranks_.batch_parts()) == ranks_.batch_part();
-    if (is_stopping || !is_mine) continue;
+    const std::int64_t turn = (first / at_once) % ranks_.batch_parts();
+    if (!is_together)
+      is_stopping = is_stopping || progress_.is_stopping();
+    else if (turn == 0)
+      is_stopping = ranks_.any(progress_.is_stopping());
+    if (is_stopping) continue;
+    const bool is_last = first + at_once >= size;
+    const bool is_mine = turn == ranks_.batch_part();
+    if (!is_mine) {
+      if (is_together && is_last && turn < ranks_.batch_part()) model_.forward(data_.test->get(0, 1).input);
+      continue;
+    }
     report("test", epoch, kNone);
     const std::int64_t count = std::min(at_once, size - first);
     const Batch batch = data_.test->get(first, count);
@@ -43,6 +54,7 @@ bool Training::test(int epoch, EpochResult& figures) {
     right.back() = model_.has_answers ? step_->number(right_answers(logits, target)) : kNone;
     answers.back() = static_cast<double>(batch.answers);
   }
+  ranks_.after_test();
   if (ranks_.any(is_stopping)) return false;
   const auto total = [this](std::vector<double>& of_batches) {
     ranks_.sum(of_batches);

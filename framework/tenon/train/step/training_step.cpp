@@ -60,13 +60,13 @@ double TrainingStep::run(std::int64_t first) {
     }
     if (parts * ranks > 1) value = value * (static_cast<double>(end - begin) / static_cast<double>(size));
     parts_.phase_ended(RunPhase::kForward);
-    if (part + 1 == parts) parts_.ranks.before_last_backward(value);  // gradients of the others only add up here
+    parts_.ranks.before_backward(value, /*is_last=*/part + 1 == parts);
     parts_.precision.backward(value);
     if (parts_.parallel != nullptr) parts_.parallel->reduce_gradients();
+    parts_.ranks.after_backward(/*is_last=*/part + 1 == parts);
     loss += number(value);
     parts_.phase_ended(RunPhase::kBackward);
   }
-  parts_.ranks.after_last_backward();
   if (!in_backward_) update();
   updating_ = false;
   return parts_.ranks.sum(loss);
@@ -105,6 +105,8 @@ void TrainingStep::update() {
     const std::vector<Tensor> parameters = parts_.model.module->parameters();
     if (const auto& divided = parts_.ranks.tensor_parallel())
       clip_divided_grad_norm(*divided, parameters, norm);
+    else if (parts_.ranks.divides_gradients())
+      parts_.ranks.clip_grad_norm(norm);
     else
       nn::utils::clip_grad_norm_(parameters, norm);
   }
@@ -116,7 +118,10 @@ void TrainingStep::update() {
   } else {
     parts_.precision.step(parts_.optimizer);
   }
-  parts_.model.module->zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
+  if (parts_.ranks.divides_gradients())
+    parts_.optimizer.zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
+  else
+    parts_.model.module->zero_grad(/*set_to_none=*/!parts_.techniques.gradients_stay);
 }
 
 }  // namespace tenon::train

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <unordered_map>
 
 #include "kernels/kernels.h"
 #include "kernels/nn/convolution_plan.h"
@@ -56,12 +57,19 @@ struct Shape {
   std::int64_t rows, columns, terms;
   std::int64_t a_row, a_column, b_row, b_column, c_row;
   double beta;
-  auto tie() const { return std::tie(rows, columns, terms, a_row, a_column, b_row, b_column, c_row, beta); }
+  bool bias;
+  // Several in one call, summed into float32.
+  std::int64_t heads = 1, a_step = 0, b_step = 0, c_step = 0;
+  bool wide = false;
+  auto tie() const {
+    return std::tie(rows, columns, terms, a_row, a_column, b_row, b_column, c_row, beta, bias, heads, a_step, b_step,
+                    c_step, wide);
+  }
   bool operator<(const Shape& other) const { return tie() < other.tie(); }
 };
 
 struct Product {
-  memory::desc a, b, c, scratchpad;
+  memory::desc a, b, c, bias, scratchpad;
   dnnl::matmul primitive;
   std::size_t scratchpad_bytes = 0;
 };
@@ -69,9 +77,16 @@ struct Product {
 std::unique_ptr<Product> make(const Shape& s) {
   const auto type = memory::data_type::bf16;
   auto product = std::make_unique<Product>();
-  product->a = memory::desc({s.rows, s.terms}, type, memory::dims{s.a_row, s.a_column});
-  product->b = memory::desc({s.terms, s.columns}, type, memory::dims{s.b_row, s.b_column});
-  product->c = memory::desc({s.rows, s.columns}, type, memory::dims{s.c_row, 1});
+  const auto matrix = [&](memory::data_type of, memory::dims sizes, memory::dims strides, std::int64_t step) {
+    if (s.wide) {
+      sizes.insert(sizes.begin(), s.heads);
+      strides.insert(strides.begin(), step);
+    }
+    return memory::desc(sizes, of, strides);
+  };
+  product->a = matrix(type, {s.rows, s.terms}, {s.a_row, s.a_column}, s.a_step);
+  product->b = matrix(type, {s.terms, s.columns}, {s.b_row, s.b_column}, s.b_step);
+  product->c = matrix(s.wide ? memory::data_type::f32 : type, {s.rows, s.columns}, {s.c_row, 1}, s.c_step);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.beta != 0) {
@@ -79,8 +94,11 @@ std::unique_ptr<Product> make(const Shape& s) {
     sum.append_sum(static_cast<float>(s.beta));
     attributes.set_post_ops(sum);
   }
-  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(product->a, product->b, product->c), attributes,
-                                                 onednn_engine());
+  if (s.bias) product->bias = memory::desc({1, s.columns}, type, memory::dims{s.columns, 1});
+  const dnnl::matmul::primitive_desc description(
+      s.bias ? dnnl::matmul::desc(product->a, product->b, product->bias, product->c)
+             : dnnl::matmul::desc(product->a, product->b, product->c),
+      attributes, onednn_engine());
   if (std::string_view(description.impl_info_str()).find("ref") != std::string_view::npos) return nullptr;  // slow
   product->primitive = dnnl::matmul(description);
   product->scratchpad = description.scratchpad_desc();
@@ -104,11 +122,29 @@ const Product* product_of(const Shape& shape) {
   return known.emplace(shape, std::move(product)).first->second.get();
 }
 
+Shape shape_of(const HeadProducts& p) {
+  return {.rows = p.c.rows,
+          .columns = p.c.columns,
+          .terms = p.a.columns,
+          .a_row = p.a.row_stride,
+          .a_column = p.a.column_stride,
+          .b_row = p.b.row_stride,
+          .b_column = p.b.column_stride,
+          .c_row = p.c.row_stride,
+          .beta = p.beta,
+          .bias = false,
+          .heads = p.heads,
+          .a_step = p.a_step,
+          .b_step = p.b_step,
+          .c_step = p.c_step,
+          .wide = true};
+}
+
 /// Products, or slices of rows of one: piece i begins at i steps.
 struct Job {
   const Product *piece, *last;
   std::int64_t pieces, parts;
-  char *a, *b, *c, *scratch;
+  char *a, *b, *c, *bias, *scratch;
   std::int64_t a_step, b_step, c_step;  ///< bytes
   std::size_t scratch_step;
   dnnl_status_t status = dnnl_success;
@@ -121,13 +157,14 @@ void run_part(void* state, int part) {
     for (std::int64_t i = part; i < job.pieces; i += job.parts) {
       const Product& product = i == job.pieces - 1 ? *job.last : *job.piece;
       const dnnl::engine& engine = onednn_engine();
-      product.primitive.execute(
-          onednn_stream(),
-          {{DNNL_ARG_SRC, memory(product.a, engine, job.a + i * job.a_step)},
-           {DNNL_ARG_WEIGHTS, memory(product.b, engine, job.b + i * job.b_step)},
-           {DNNL_ARG_DST, memory(product.c, engine, job.c + i * job.c_step)},
-           {DNNL_ARG_SCRATCHPAD,
-            memory(product.scratchpad, engine, job.scratch + static_cast<std::size_t>(part) * job.scratch_step)}});
+      std::unordered_map<int, memory> arguments{
+          {DNNL_ARG_SRC, memory(product.a, engine, job.a + i * job.a_step)},
+          {DNNL_ARG_WEIGHTS, memory(product.b, engine, job.b + i * job.b_step)},
+          {DNNL_ARG_DST, memory(product.c, engine, job.c + i * job.c_step)},
+          {DNNL_ARG_SCRATCHPAD,
+           memory(product.scratchpad, engine, job.scratch + static_cast<std::size_t>(part) * job.scratch_step)}};
+      if (job.bias) arguments.emplace(DNNL_ARG_BIAS, memory(product.bias, engine, job.bias));
+      product.primitive.execute(onednn_stream(), arguments);
     }
   } catch (const dnnl::error& error) {
     job.status = error.status;
@@ -143,7 +180,7 @@ bool has_bfloat16_products() noexcept { return in_16_bits.load(std::memory_order
 
 bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Matrix& a_given, std::int64_t a_step,
                            const Matrix& b_given, std::int64_t b_step, const Matrix& c_given, std::int64_t c_step,
-                           double beta) {
+                           double beta, void* bias) {
   constexpr std::int64_t kBytes = 2;
   const double elements = static_cast<double>(c_given.rows) * static_cast<double>(c_given.columns);
   const double work = elements * static_cast<double>(a_given.columns);
@@ -158,7 +195,7 @@ bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Mat
   };
   const Matrix a = plain(a_given), b = plain(b_given), c = plain(c_given);
   Shape shape{c.rows,       c.columns,       a.columns,    a.row_stride, a.column_stride,
-              b.row_stride, b.column_stride, c.row_stride, beta};
+              b.row_stride, b.column_stride, c.row_stride, beta,         bias != nullptr};
   Job job{.piece = nullptr, .last = nullptr, .pieces = count, .parts = std::min(count, threads)};
   job.a_step = a_step * kBytes;
   job.b_step = b_step * kBytes;
@@ -180,6 +217,7 @@ bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Mat
   job.a = a.data;
   job.b = b.data;
   job.c = c.data;
+  job.bias = static_cast<char*>(bias);
   job.scratch_step = std::max(job.piece->scratchpad_bytes, job.last->scratchpad_bytes);
   job.scratch = static_cast<char*>(context.scratch(static_cast<std::size_t>(job.parts) * job.scratch_step));
   run_parts(static_cast<int>(job.parts), &run_part, &job);
@@ -187,6 +225,24 @@ bool batched_gemm_bfloat16(KernelContext& context, std::int64_t count, const Mat
     fail("cpu: matrix product of bfloat16: oneDNN reports status %d", static_cast<int>(job.status));
   }
   return true;
+}
+
+bool has_product(const HeadProducts& products) {
+  const Product* const product = product_of(shape_of(products));
+  return product != nullptr && product->scratchpad_bytes == 0;
+}
+
+void multiply(const HeadProducts& products) {
+  const Product& product = *product_of(shape_of(products));
+  const OpenMpGuard one(1);
+  const dnnl::engine& engine = onednn_engine();
+  try {
+    product.primitive.execute(onednn_stream(), {{DNNL_ARG_SRC, memory(product.a, engine, products.a.data)},
+                                                {DNNL_ARG_WEIGHTS, memory(product.b, engine, products.b.data)},
+                                                {DNNL_ARG_DST, memory(product.c, engine, products.c.data)}});
+  } catch (const dnnl::error& error) {
+    fail("cpu: products of heads in bfloat16: oneDNN reports status %d", static_cast<int>(error.status));
+  }
 }
 
 }  // namespace tenon::cpu

@@ -95,6 +95,16 @@ void integer_product(const Batch& a, const Batch& b, const Batch& c, const Scale
   });
 }
 
+/// Whether an addend of y's sizes is one dense row for every row of y.
+bool is_row_for_all(const TensorView& addend, const TensorView& y) {
+  const int last = y.rank - 1;
+  if (addend.dtype != y.dtype || (addend.strides[last] != 1 && addend.sizes[last] != 1)) return false;
+  for (int d = 0; d < last; ++d) {
+    if (addend.strides[d] != 0 && addend.sizes[d] != 1) return false;
+  }
+  return true;
+}
+
 /// Products of bfloat16 by oneDNN, where operands and result lie as it reads and writes them. False where they do not,
 /// or float32 is faster.
 bool product_of_bfloat16(KernelContext& context, const TensorView& y, Views inputs, bool has_addend,
@@ -106,13 +116,20 @@ bool product_of_bfloat16(KernelContext& context, const TensorView& y, Views inpu
   }
   Batch left = batch_of(a), right = batch_of(b), product = batch_of(y);
   if (left.matrix.columns == 0) return false;
-  if (product.matrix.column_stride != 1 && product.matrix.columns != 1) {  // the transposed product is row-major
+  // A column-major product is the transposed one, row-major.
+  const bool transposed = product.matrix.column_stride != 1 && product.matrix.columns != 1;
+  if (transposed) {
     std::swap(left, right);
     for (Batch* batch : {&left, &right, &product}) batch->matrix = batch->matrix.transposed();
   }
+  if (has_addend && is_row_for_all(at(inputs, 2), y) && given.beta == 1 && !transposed &&
+      batched_gemm_bfloat16(context, product.count, left.matrix, left.step, right.matrix, right.step, product.matrix,
+                            product.step, 0, at(inputs, 2).data)) {
+    return true;
+  }
   if (has_addend && at(inputs, 2).data != y.data) level_functions().copy(y, at(inputs, 2));
   return batched_gemm_bfloat16(context, product.count, left.matrix, left.step, right.matrix, right.step, product.matrix,
-                               product.step, has_addend ? given.beta : 0);
+                               product.step, has_addend ? given.beta : 0, nullptr);
 }
 
 // Operands of one product, or of a batch of products: y <- alpha a b + beta addend. The addend is of y's sizes.

@@ -28,14 +28,15 @@ T softmax_row(T* x, i64 n) {
 
 // Runs body(part's scratch, first unit, end) over the pool; there is scratch for each thread.
 template <class F>
-void over_units(char* scratch, i64 units, i64 scratch_bytes, const F& body) {
+void over_units(KernelContext& context, i64 units, i64 scratch_bytes, const F& body) {
   struct State {
     const F& body;
     char* scratch;
     i64 units, bytes, parts;
   };
   const i64 parts = smaller(static_cast<i64>(thread_count()), units);
-  State state{body, scratch, units, scratch_bytes, parts};
+  State state{body, static_cast<char*>(context.scratch(static_cast<std::size_t>(parts * scratch_bytes))), units,
+              scratch_bytes, parts};
   run_parts(
       static_cast<int>(parts),
       [](void* raw, int part) {
@@ -45,14 +46,7 @@ void over_units(char* scratch, i64 units, i64 scratch_bytes, const F& body) {
       &state);
 }
 
-// With scratch of its own.
-template <class F>
-void over_units(KernelContext& context, i64 units, i64 scratch_bytes, const F& body) {
-  const i64 parts = smaller(static_cast<i64>(thread_count()), units);
-  over_units(static_cast<char*>(context.scratch(static_cast<std::size_t>(parts * scratch_bytes))), units, scratch_bytes,
-             body);
-}
-
+inline Matrix transposed(const Matrix& m) { return {m.data, m.columns, m.rows, m.column_stride, m.row_stride}; }
 inline Matrix dense_rows(void* data, i64 rows, i64 columns) {
   return {static_cast<char*>(data), rows, columns, columns, 1};
 }

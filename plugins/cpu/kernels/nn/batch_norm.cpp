@@ -45,13 +45,14 @@ double channel_sum(const Shape& s, i64 c, const F& f) {
   return sum;
 }
 
-template <class T>
+// Elements of E, computed in T.
+template <class E, class T = decltype(widened(E{}))>
 void forward(KernelContext& context, Views outputs, Views inputs, const BatchNormAttributes& a) {
   const TensorView& given = at(inputs, 0);
   const Shape s(given);
-  const Staged<T> x(context, given, true), weight(context, at(inputs, 1), true), bias(context, at(inputs, 2), true);
-  const Staged<T> y(context, at(outputs, 0), false), mean(context, at(outputs, 1), false),
-      rstd(context, at(outputs, 2), false);
+  const Staged<E> x(context, given, true), y(context, at(outputs, 0), false);
+  const Staged<T> weight(context, at(inputs, 1), true), bias(context, at(inputs, 2), true);
+  const Staged<T> mean(context, at(outputs, 1), false), rstd(context, at(outputs, 2), false);
   const bool track = a.training && outputs.size() > 3 && at(outputs, 3).rank >= 0;
   TensorView none;
   none.rank = -1;
@@ -64,9 +65,10 @@ void forward(KernelContext& context, Views outputs, Views inputs, const BatchNor
   each_channel(s, [&](i64 c) {
     double m, variance;
     if (a.training) {
-      m = channel_sum<T>(s, c, [&](i64 i) { return x.data[i]; }) / count;
+      m = channel_sum<T>(s, c, [&](i64 i) { return widened(x.data[i]); }) / count;
       const T center = static_cast<T>(m);
-      const double squares = channel_sum<T>(s, c, [&](i64 i) { return (x.data[i] - center) * (x.data[i] - center); });
+      const double squares =
+          channel_sum<T>(s, c, [&](i64 i) { return (widened(x.data[i]) - center) * (widened(x.data[i]) - center); });
       variance = squares / count;
       if (new_mean.data) {
         const double unbiased = squares / (count - 1);
@@ -87,7 +89,7 @@ void forward(KernelContext& context, Views outputs, Views inputs, const BatchNor
     for (i64 n = 0; n < s.batch; ++n) {
       const i64 base = (n * s.channels + c) * s.inner;
 #pragma GCC ivdep
-      for (i64 i = base; i < base + s.inner; ++i) y.data[i] = (x.data[i] - center) * scale + shift;
+      for (i64 i = base; i < base + s.inner; ++i) put(y.data[i], (widened(x.data[i]) - center) * scale + shift);
     }
   });
   if (s.inner == 1) {
@@ -96,7 +98,7 @@ void forward(KernelContext& context, Views outputs, Views inputs, const BatchNor
         const i64 base = n * s.channels;
         for (i64 c = 0; c < s.channels; ++c) {
           const T scale = weight.data ? rstd.data[c] * weight.data[c] : rstd.data[c];
-          y.data[base + c] = (x.data[base + c] - mean.data[c]) * scale + (bias.data ? bias.data[c] : T(0));
+          put(y.data[base + c], (widened(x.data[base + c]) - mean.data[c]) * scale + (bias.data ? bias.data[c] : T(0)));
         }
       }
     });
@@ -110,19 +112,19 @@ void forward(KernelContext& context, Views outputs, Views inputs, const BatchNor
   }
 }
 
-template <class T>
+template <class E, class T = decltype(widened(E{}))>
 void backward(KernelContext& context, Views outputs, Views inputs, const BatchNormAttributes& a) {
   const Shape s(at(inputs, 1));
-  const Staged<T> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), mean(context, at(inputs, 2), true),
-      rstd(context, at(inputs, 3), true), weight(context, at(inputs, 4), true);
-  const Staged<T> dx(context, at(outputs, 0), false), dweight(context, at(outputs, 1), false),
-      dbias(context, at(outputs, 2), false);
+  const Staged<E> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), dx(context, at(outputs, 0), false);
+  const Staged<T> mean(context, at(inputs, 2), true), rstd(context, at(inputs, 3), true),
+      weight(context, at(inputs, 4), true);
+  const Staged<T> dweight(context, at(outputs, 1), false), dbias(context, at(outputs, 2), false);
   const double count = static_cast<double>(s.count());
   each_channel(s, [&](i64 c) {
     const T m = mean.data[c], r = rstd.data[c];
-    const double total = channel_sum<T>(s, c, [&](i64 i) { return dy.data[i]; });
-    const double dot =
-        channel_sum<T>(s, c, [&](i64 i) { return dy.data[i] * (x.data[i] - m); }) * static_cast<double>(r);
+    const double total = channel_sum<T>(s, c, [&](i64 i) { return widened(dy.data[i]); });
+    const double dot = channel_sum<T>(s, c, [&](i64 i) { return widened(dy.data[i]) * (widened(x.data[i]) - m); }) *
+                       static_cast<double>(r);
     if (dweight.data) dweight.data[c] = static_cast<T>(dot);
     if (dbias.data) dbias.data[c] = static_cast<T>(total);
     if (!dx.data) return;
@@ -137,12 +139,12 @@ void backward(KernelContext& context, Views outputs, Views inputs, const BatchNo
       if (step == 1) {
 #pragma GCC ivdep
         for (i64 i = base; i < base + n_elements; ++i) {
-          dx.data[i] = scale * (dy.data[i] - shift - (x.data[i] - m) * slope);
+          put(dx.data[i], scale * (widened(dy.data[i]) - shift - (widened(x.data[i]) - m) * slope));
         }
       } else {
         for (i64 k = 0; k < n_elements; ++k) {
           const i64 i = base + k * step;
-          dx.data[i] = scale * (dy.data[i] - shift - (x.data[i] - m) * slope);
+          put(dx.data[i], scale * (widened(dy.data[i]) - shift - (widened(x.data[i]) - m) * slope));
         }
       }
     }
@@ -154,14 +156,14 @@ void backward(KernelContext& context, Views outputs, Views inputs, const BatchNo
 
 void batch_norm(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   if (numel(at(inputs, 0)) == 0) return;
-  const bool wide = lane_of(at(inputs, 0).dtype) == Lane::kF64;
-  (wide ? &forward<double> : &forward<float>)(context, outputs, inputs,
-                                              *static_cast<const BatchNormAttributes*>(attributes));
+  with_elements_of({&at(inputs, 0), &at(outputs, 0)}, [&]<class E>(E) {
+    forward<E>(context, outputs, inputs, *static_cast<const BatchNormAttributes*>(attributes));
+  });
 }
 void batch_norm_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
-  const bool wide = lane_of(at(inputs, 1).dtype) == Lane::kF64;
-  (wide ? &backward<double> : &backward<float>)(context, outputs, inputs,
-                                                *static_cast<const BatchNormAttributes*>(attributes));
+  with_elements_of({&at(inputs, 1), &at(inputs, 0), &at(outputs, 0)}, [&]<class E>(E) {
+    backward<E>(context, outputs, inputs, *static_cast<const BatchNormAttributes*>(attributes));
+  });
 }
 
 }  // namespace

@@ -44,6 +44,27 @@ std::optional<std::pair<memory::desc, std::size_t>> part_of(const memory::desc& 
                                         memory::data_type_size(whole.data_type()));
 }
 
+/// Whether pictures of 16 bits lie by channel in `plain` and in whole blocks of 16 channels in `blocked`.
+std::optional<ChannelBlocks> channel_blocks(const memory::desc& plain, const memory::desc& blocked) {
+  const dnnl_memory_desc_t &ours = plain.data, &theirs = blocked.data;
+  const auto &rows = ours.format_desc.blocking, &blocks = theirs.format_desc.blocking;
+  constexpr i64 kBlock = ChannelBlocks::kChannels;
+  if (memory::data_type_size(plain.data_type()) != 2 || plain.data_type() != blocked.data_type()) return std::nullopt;
+  if (ours.format_kind != dnnl_blocked || theirs.format_kind != dnnl_blocked || ours.ndims < 3) return std::nullopt;
+  if (rows.inner_nblks != 0 || blocks.inner_nblks != 1 || blocks.inner_idxs[0] != 1 || blocks.inner_blks[0] != kBlock)
+    return std::nullopt;
+  if (ours.dims[1] % kBlock != 0 || theirs.padded_dims[1] != ours.dims[1]) return std::nullopt;
+  i64 plane = 1;
+  for (int d = ours.ndims - 1; d >= 2; --d) {
+    if (rows.strides[d] != plane || blocks.strides[d] != plane * kBlock) return std::nullopt;
+    plane *= ours.dims[d];
+  }
+  const i64 channels = ours.dims[1];
+  if (rows.strides[1] != plane || blocks.strides[1] != plane * kBlock || blocks.strides[0] != channels * plane)
+    return std::nullopt;
+  return ChannelBlocks{ours.dims[0], channels, plane, rows.strides[0]};
+}
+
 ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_like) {
   const ConvShape& s = key.s;
   const bool by_channel = key.divided == Divided::kByChannel;
@@ -152,6 +173,8 @@ void Side::connect(const memory::desc& ours, const memory::desc& theirs, bool in
   differs = ours != theirs;
   if (!differs) return;
   bytes = align(theirs.get_size());
+  blocks_ = channel_blocks(ours, theirs);
+  if (blocks_) return;
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const memory::desc& from = into_onednn ? ours : theirs;
@@ -161,7 +184,20 @@ void Side::connect(const memory::desc& ours, const memory::desc& theirs, bool in
   scratchpad = description.scratchpad_desc();
   scratchpad_bytes = align(scratchpad.get_size());
 }
+void Side::move_blocks(char* from, char* to, i64 first_picture, i64 count) const {
+  ChannelBlocks pictures = *blocks_;
+  pictures.pictures = count;
+  const auto element = static_cast<i64>(memory::data_type_size(plain.data_type()));
+  const i64 in_rows = first_picture * pictures.plain_step * element;
+  const i64 in_blocks = first_picture * pictures.channels * pictures.plane * element;
+  if (into_onednn) {
+    level_functions().to_channel_blocks(to + in_blocks, from + in_rows, pictures);
+  } else {
+    level_functions().from_channel_blocks(to + in_rows, from + in_blocks, pictures);
+  }
+}
 void Side::move(char* from, char* to, char* work) const {
+  if (blocks_) return move_blocks(from, to, 0, blocks_->pictures);
   memory a(into_onednn ? plain : wanted, onednn_engine(), from);
   memory b(into_onednn ? wanted : plain, onednn_engine(), to);
   memory pad(scratchpad, onednn_engine(), work);
@@ -170,6 +206,10 @@ void Side::move(char* from, char* to, char* work) const {
 
 void Side::divide(int parts) {
   if (!differs || parts < 2) return;
+  if (blocks_) {
+    parts_ = parts;
+    return;
+  }
   const auto ours = part_of(plain, parts), theirs = part_of(wanted, parts);
   if (!ours || !theirs) return;
   dnnl::primitive_attr attributes;
@@ -188,14 +228,18 @@ void Side::move_in_parts(char* from, char* to, char* work) const {
   if (parts_ == 1) return move(from, to, work);
   struct Job {
     const Side& side;
-    char *plain, *wanted;
+    char *from, *to, *plain, *wanted;
     dnnl_status_t status = dnnl_success;
-  } job{*this, into_onednn ? from : to, into_onednn ? to : from};
+  } job{*this, from, to, into_onednn ? from : to, into_onednn ? to : from};
   run_parts(
       parts_,
       [](void* state, int part) {
         Job& j = *static_cast<Job*>(state);
         const Side& s = j.side;
+        if (s.blocks_) {
+          const i64 first = s.blocks_->pictures * part / s.parts_, end = s.blocks_->pictures * (part + 1) / s.parts_;
+          return s.move_blocks(j.from, j.to, first, end - first);
+        }
         try {
           const OpenMpGuard one(1);
           memory a(s.part_plain_, onednn_engine(), j.plain + static_cast<std::size_t>(part) * s.plain_step_);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 
+#include "kernels/nn/channel_blocks.h"
 #include "kernels/nn/convolution.h"
 
 namespace tenon::cpu {
@@ -76,6 +77,9 @@ struct Side {
   std::size_t scratchpad_bytes = 0;
 
  private:
+  void move_blocks(char* from, char* to, i64 first_picture, i64 count) const;
+
+  std::optional<ChannelBlocks> blocks_;  // where this is what the layouts differ in, our own transpositions move
   int parts_ = 1;
   memory::desc part_plain_, part_wanted_;
   std::size_t plain_step_ = 0, wanted_step_ = 0;  // bytes from one part to the next

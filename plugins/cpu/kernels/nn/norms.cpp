@@ -22,18 +22,18 @@ struct Rows {
   i64 groups = 1, channels = 0, inner = 1;  ///< channels of a group; 0: layer norm
 };
 
-template <class T>
+// Elements of E, computed in T.
+template <class E, class T = decltype(widened(E{}))>
 void forward(KernelContext& context, Views outputs, Views inputs, const Rows& r, double eps) {
-  const Staged<T> x(context, at(inputs, 0), true), weight(context, at(inputs, 1), true),
-      bias(context, at(inputs, 2), true);
-  const Staged<T> y(context, at(outputs, 0), false), mean(context, at(outputs, 1), false),
-      rstd(context, at(outputs, 2), false);
+  const Staged<E> x(context, at(inputs, 0), true), y(context, at(outputs, 0), false);
+  const Staged<T> weight(context, at(inputs, 1), true), bias(context, at(inputs, 2), true);
+  const Staged<T> mean(context, at(outputs, 1), false), rstd(context, at(outputs, 2), false);
   parallel(r.rows, kGrain / r.n + 1, 1, [&](i64 begin, i64 end) {
     for (i64 row = begin; row < end; ++row) {
-      const T* in = x.data + row * r.n;
-      T* out = y.data + row * r.n;
-      const T m = sum_of<T>(r.n, [&](i64 i) { return in[i]; }) / static_cast<T>(r.n);
-      const T squares = sum_of<T>(r.n, [&](i64 i) { return (in[i] - m) * (in[i] - m); });
+      const E* in = x.data + row * r.n;
+      E* out = y.data + row * r.n;
+      const T m = sum_of<T>(r.n, [&](i64 i) { return widened(in[i]); }) / static_cast<T>(r.n);
+      const T squares = sum_of<T>(r.n, [&](i64 i) { return (widened(in[i]) - m) * (widened(in[i]) - m); });
       const T s = T(1) / math::sqrt(squares / static_cast<T>(r.n) + static_cast<T>(eps));
       mean.data[row] = m;
       rstd.data[row] = s;
@@ -41,15 +41,12 @@ void forward(KernelContext& context, Views outputs, Views inputs, const Rows& r,
         const T *w = weight.data, *b = bias.data;
         if (w && b) {
 #pragma GCC ivdep
-          for (i64 i = 0; i < r.n; ++i) out[i] = (in[i] - m) * s * w[i] + b[i];
+          for (i64 i = 0; i < r.n; ++i) put(out[i], (widened(in[i]) - m) * s * w[i] + b[i]);
         } else {
-#pragma GCC ivdep
-          for (i64 i = 0; i < r.n; ++i) out[i] = (in[i] - m) * s;
-          if (w) {
-            for (i64 i = 0; i < r.n; ++i) out[i] *= w[i];
-          }
-          if (b) {
-            for (i64 i = 0; i < r.n; ++i) out[i] += b[i];
+          for (i64 i = 0; i < r.n; ++i) {
+            const T normal = (widened(in[i]) - m) * s;
+            const T scaled = w ? normal * w[i] : normal;
+            put(out[i], b ? scaled + b[i] : scaled);
           }
         }
       } else {
@@ -58,7 +55,7 @@ void forward(KernelContext& context, Views outputs, Views inputs, const Rows& r,
           const T scale = weight.data ? s * weight.data[channel] : s;
           const T shift = bias.data ? bias.data[channel] : T(0);
 #pragma GCC ivdep
-          for (i64 i = c * r.inner; i < (c + 1) * r.inner; ++i) out[i] = (in[i] - m) * scale + shift;
+          for (i64 i = c * r.inner; i < (c + 1) * r.inner; ++i) put(out[i], (widened(in[i]) - m) * scale + shift);
         }
       }
     }
@@ -68,55 +65,57 @@ void forward(KernelContext& context, Views outputs, Views inputs, const Rows& r,
   rstd.finish(at(outputs, 2));
 }
 
-template <class T>
-void input_gradient(const Rows& r, const T* dy, const T* x, const T* mean, const T* rstd, const T* weight, T* dx) {
+template <class E, class T>
+void input_gradient(const Rows& r, const E* dy, const E* x, const T* mean, const T* rstd, const T* weight, E* dx) {
   parallel(r.rows, kGrain / r.n + 1, 1, [&](i64 begin, i64 end) {
     for (i64 row = begin; row < end; ++row) {
-      const T* g = dy + row * r.n;
-      const T* in = x + row * r.n;
-      T* out = dx + row * r.n;
+      const E* g = dy + row * r.n;
+      const E* in = x + row * r.n;
+      E* out = dx + row * r.n;
       const T m = mean[row], s = rstd[row];
       T total = 0, dot = 0;
       if (r.channels == 0) {
         if (weight) {
-          total = sum_of<T>(r.n, [&](i64 i) { return g[i] * weight[i]; });
-          dot = sum_of<T>(r.n, [&](i64 i) { return g[i] * weight[i] * (in[i] - m); }) * s;
+          total = sum_of<T>(r.n, [&](i64 i) { return widened(g[i]) * weight[i]; });
+          dot = sum_of<T>(r.n, [&](i64 i) { return widened(g[i]) * weight[i] * (widened(in[i]) - m); }) * s;
         } else {
-          total = sum_of<T>(r.n, [&](i64 i) { return g[i]; });
-          dot = sum_of<T>(r.n, [&](i64 i) { return g[i] * (in[i] - m); }) * s;
+          total = sum_of<T>(r.n, [&](i64 i) { return widened(g[i]); });
+          dot = sum_of<T>(r.n, [&](i64 i) { return widened(g[i]) * (widened(in[i]) - m); }) * s;
         }
         total /= static_cast<T>(r.n);
         dot /= static_cast<T>(r.n);
         if (weight) {
 #pragma GCC ivdep
-          for (i64 i = 0; i < r.n; ++i) out[i] = s * (g[i] * weight[i] - total - (in[i] - m) * s * dot);
+          for (i64 i = 0; i < r.n; ++i)
+            put(out[i], s * (widened(g[i]) * weight[i] - total - (widened(in[i]) - m) * s * dot));
         } else {
 #pragma GCC ivdep
-          for (i64 i = 0; i < r.n; ++i) out[i] = s * (g[i] - total - (in[i] - m) * s * dot);
+          for (i64 i = 0; i < r.n; ++i) put(out[i], s * (widened(g[i]) - total - (widened(in[i]) - m) * s * dot));
         }
         continue;
       }
       for (i64 c = 0; c < r.channels; ++c) {
         const T w = weight ? weight[row % r.groups * r.channels + c] : T(1);
-        const T* gc = g + c * r.inner;
-        const T* xc = in + c * r.inner;
-        total += w * sum_of<T>(r.inner, [&](i64 i) { return gc[i]; });
-        dot += w * sum_of<T>(r.inner, [&](i64 i) { return gc[i] * (xc[i] - m); }) * s;
+        const E* gc = g + c * r.inner;
+        const E* xc = in + c * r.inner;
+        total += w * sum_of<T>(r.inner, [&](i64 i) { return widened(gc[i]); });
+        dot += w * sum_of<T>(r.inner, [&](i64 i) { return widened(gc[i]) * (widened(xc[i]) - m); }) * s;
       }
       total /= static_cast<T>(r.n);
       dot /= static_cast<T>(r.n);
       for (i64 c = 0; c < r.channels; ++c) {
         const T w = weight ? weight[row % r.groups * r.channels + c] : T(1);
 #pragma GCC ivdep
-        for (i64 i = c * r.inner; i < (c + 1) * r.inner; ++i) out[i] = s * (g[i] * w - total - (in[i] - m) * s * dot);
+        for (i64 i = c * r.inner; i < (c + 1) * r.inner; ++i)
+          put(out[i], s * (widened(g[i]) * w - total - (widened(in[i]) - m) * s * dot));
       }
     }
   });
 }
 
 // dweight[j] = sum over rows of dy * xhat, dbias[j] = sum over rows of dy; fixed blocks of rows, added in order.
-template <class T>
-void layer_parameters(KernelContext& context, const Rows& r, const T* dy, const T* x, const T* mean, const T* rstd,
+template <class E, class T>
+void layer_parameters(KernelContext& context, const Rows& r, const E* dy, const E* x, const T* mean, const T* rstd,
                       T* dweight, T* dbias) {
   constexpr i64 kRows = 64;
   const i64 blocks = (r.rows + kRows - 1) / kRows;
@@ -127,12 +126,12 @@ void layer_parameters(KernelContext& context, const Rows& r, const T* dy, const 
       T* __restrict o = w + r.n;
       for (i64 i = 0; i < 2 * r.n; ++i) w[i] = T(0);
       for (i64 row = b * kRows; row < smaller((b + 1) * kRows, r.rows); ++row) {
-        const T* g = dy + row * r.n;
-        const T* in = x + row * r.n;
+        const E* g = dy + row * r.n;
+        const E* in = x + row * r.n;
         const T m = mean[row], s = rstd[row];
         for (i64 i = 0; i < r.n; ++i) {
-          w[i] += g[i] * ((in[i] - m) * s);
-          o[i] += g[i];
+          w[i] += widened(g[i]) * ((widened(in[i]) - m) * s);
+          o[i] += widened(g[i]);
         }
       }
     }
@@ -150,8 +149,8 @@ void layer_parameters(KernelContext& context, const Rows& r, const T* dy, const 
   });
 }
 
-template <class T>
-void group_parameters(const Rows& r, const T* dy, const T* x, const T* mean, const T* rstd, T* dweight, T* dbias) {
+template <class E, class T>
+void group_parameters(const Rows& r, const E* dy, const E* x, const T* mean, const T* rstd, T* dweight, T* dbias) {
   const i64 all = r.groups * r.channels;
   const i64 batch = r.rows / r.groups;
   parallel(all, kGrain / larger<i64>(1, batch * r.inner) + 1, 1, [&](i64 begin, i64 end) {
@@ -159,11 +158,11 @@ void group_parameters(const Rows& r, const T* dy, const T* x, const T* mean, con
       T w = T(0), o = T(0);
       for (i64 n = 0; n < batch; ++n) {
         const i64 row = n * r.groups + c / r.channels;
-        const T* g = dy + (n * all + c) * r.inner;
-        const T* in = x + (n * all + c) * r.inner;
+        const E* g = dy + (n * all + c) * r.inner;
+        const E* in = x + (n * all + c) * r.inner;
         const T m = mean[row];
-        w += sum_of<T>(r.inner, [&](i64 i) { return g[i] * (in[i] - m); }) * rstd[row];
-        o += sum_of<T>(r.inner, [&](i64 i) { return g[i]; });
+        w += sum_of<T>(r.inner, [&](i64 i) { return widened(g[i]) * (widened(in[i]) - m); }) * rstd[row];
+        o += sum_of<T>(r.inner, [&](i64 i) { return widened(g[i]); });
       }
       if (dweight) dweight[c] = w;
       if (dbias) dbias[c] = o;
@@ -171,12 +170,12 @@ void group_parameters(const Rows& r, const T* dy, const T* x, const T* mean, con
   });
 }
 
-template <class T>
+template <class E, class T = decltype(widened(E{}))>
 void backward(KernelContext& context, Views outputs, Views inputs, const Rows& r) {
-  const Staged<T> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), mean(context, at(inputs, 2), true),
-      rstd(context, at(inputs, 3), true), weight(context, at(inputs, 4), true);
-  const Staged<T> dx(context, at(outputs, 0), false), dweight(context, at(outputs, 1), false),
-      dbias(context, at(outputs, 2), false);
+  const Staged<E> dy(context, at(inputs, 0), true), x(context, at(inputs, 1), true), dx(context, at(outputs, 0), false);
+  const Staged<T> mean(context, at(inputs, 2), true), rstd(context, at(inputs, 3), true),
+      weight(context, at(inputs, 4), true);
+  const Staged<T> dweight(context, at(outputs, 1), false), dbias(context, at(outputs, 2), false);
   if (dx.data && r.rows > 0 && r.n > 0) input_gradient(r, dy.data, x.data, mean.data, rstd.data, weight.data, dx.data);
   if (dweight.data || dbias.data) {
     if (r.channels == 0) {
@@ -208,25 +207,25 @@ void layer_norm(KernelContext& context, Views outputs, Views inputs, const void*
   const Rows r = layer_rows(at(inputs, 0), attributes);
   const double eps = static_cast<const LayerNormAttributes*>(attributes)->eps;
   if (r.rows == 0) return;
-  const bool wide = lane_of(at(inputs, 0).dtype) == Lane::kF64;
-  (wide ? &forward<double> : &forward<float>)(context, outputs, inputs, r, eps);
+  with_elements_of({&at(inputs, 0), &at(outputs, 0)},
+                   [&]<class E>(E) { forward<E>(context, outputs, inputs, r, eps); });
 }
 void layer_norm_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const Rows r = layer_rows(at(inputs, 1), attributes);
-  const bool wide = lane_of(at(inputs, 1).dtype) == Lane::kF64;
-  (wide ? &backward<double> : &backward<float>)(context, outputs, inputs, r);
+  with_elements_of({&at(inputs, 1), &at(inputs, 0), &at(outputs, 0)},
+                   [&]<class E>(E) { backward<E>(context, outputs, inputs, r); });
 }
 void group_norm(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const Rows r = group_rows(at(inputs, 0), attributes);
   const double eps = static_cast<const GroupNormAttributes*>(attributes)->eps;
   if (r.rows == 0 || r.n == 0) return;
-  const bool wide = lane_of(at(inputs, 0).dtype) == Lane::kF64;
-  (wide ? &forward<double> : &forward<float>)(context, outputs, inputs, r, eps);
+  with_elements_of({&at(inputs, 0), &at(outputs, 0)},
+                   [&]<class E>(E) { forward<E>(context, outputs, inputs, r, eps); });
 }
 void group_norm_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const Rows r = group_rows(at(inputs, 1), attributes);
-  const bool wide = lane_of(at(inputs, 1).dtype) == Lane::kF64;
-  (wide ? &backward<double> : &backward<float>)(context, outputs, inputs, r);
+  with_elements_of({&at(inputs, 1), &at(inputs, 0), &at(outputs, 0)},
+                   [&]<class E>(E) { backward<E>(context, outputs, inputs, r); });
 }
 
 }  // namespace

@@ -1,16 +1,15 @@
 // Operands of kernels that compute in one floating type on contiguous memory.
 #pragma once
 
+#include <initializer_list>
+
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 
-template <class T>
-constexpr Lane kLaneOf = sizeof(T) == 4 ? Lane::kF32 : Lane::kF64;
-
-/// An operand of the normalisations as contiguous elements of T, float or double: its own memory where it is that, else
-/// a copy in scratch, which an output writes back. Without an operand (rank < 0) `data` is null.
+/// An operand of the normalisations as contiguous elements of T: its own memory where it is that, else a copy in
+/// scratch, which an output writes back. Without an operand (rank < 0) `data` is null.
 template <class T>
 struct Staged {
   T* data = nullptr;
@@ -19,7 +18,7 @@ struct Staged {
   Staged(KernelContext& context, const TensorView& view, bool input) {
     if (view.rank < 0) return;
     data = static_cast<T*>(view.data);
-    if (is_native(view.dtype, kLaneOf<T>) && contiguous(view)) return;
+    if (view.dtype == kDtypeOf<T> && contiguous(view)) return;
     staged = true;
     const i64 n = numel(view);
     data = static_cast<T*>(context.scratch(static_cast<std::size_t>(n) * sizeof(T)));
@@ -41,10 +40,23 @@ struct Staged {
     }
     result.data = to;
     result.strides = strides_;
-    result.dtype = sizeof(T) == 4 ? Dtype::kFloat32 : Dtype::kFloat64;
+    result.dtype = kDtypeOf<T>;
     return result;
   }
   mutable i64 strides_[kMaxRank];
 };
+
+/// Calls use(T{}) for the type that tensors of these dtypes are read and written in where they lie: their own where
+/// they are all of one kind of 16 bits, else what the first is computed in.
+template <class F>
+void with_elements_of(std::initializer_list<const TensorView*> tensors, const F& use) {
+  const Dtype first = (*tensors.begin())->dtype;
+  bool alike = true;
+  for (const TensorView* tensor : tensors) alike = alike && (tensor->rank < 0 || tensor->dtype == first);
+  if (alike && first == Dtype::kBFloat16) return use(BF16{});
+  if (alike && first == Dtype::kFloat16) return use(F16{});
+  if (first == Dtype::kFloat64) return use(double{});
+  return use(float{});
+}
 
 }  // namespace tenon::cpu::TENON_CPU_LEVEL

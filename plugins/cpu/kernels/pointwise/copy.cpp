@@ -9,6 +9,7 @@ namespace {
 
 constexpr i64 kGrain = 16384;
 constexpr i64 kTile = 32;
+constexpr i64 kShortRow = 32;  // a call for each of shorter rows costs more than gathering them
 
 template <class T>
 void copy_row(char* destination, const char* source, i64 to, i64 from, i64 n) {
@@ -47,22 +48,23 @@ void copy_tiles(char* destination, const char* source, const Nest& nest, int row
   }
 }
 
-template <class T>
-void copy_same(const Nest& nest) {
+// row(to, from, n) for rows of the inner dimension, or with rank 1 for parts of it; block(to, from, first, end) for
+// rows of the last but one.
+template <class Row, class Block>
+void over_rows(const Nest& nest, i64 multiple, const Row& row_body, const Block& block) {
   const int inner = nest.rank - 1;
   const int rows_dim = nest.rank - 2;
   const i64 row = nest.sizes[inner];
   if (nest.rank == 1) {
     const i64 to = nest.strides[0][0], from = nest.strides[1][0];
     parallel(row, kGrain, 64, [&](i64 begin, i64 end) {
-      copy_row<T>(nest.data[0] + begin * to, nest.data[1] + begin * from, to, from, end - begin);
+      row_body(nest.data[0] + begin * to, nest.data[1] + begin * from, end - begin);
     });
     return;
   }
-  const bool tiled = nest.strides[1][inner] != static_cast<i64>(sizeof(T)) && nest.strides[1][inner] != 0;
   const i64 rows = nest.total / row;
   const i64 grain = kGrain / row + 1;
-  parallel(rows, grain, tiled ? kTile : 1, [&](i64 begin, i64 end) {
+  parallel(rows, grain, multiple, [&](i64 begin, i64 end) {
     const i64 group = nest.sizes[rows_dim];
     for (i64 r = begin; r < end;) {
       i64 rest = r / group;
@@ -75,20 +77,57 @@ void copy_same(const Nest& nest) {
         from += rest % nest.sizes[d] * nest.strides[1][d];
         rest /= nest.sizes[d];
       }
-      if (tiled) {
-        copy_tiles<T>(to, from, nest, rows_dim, first, first + count);
-      } else {
-        for (i64 i = first; i < first + count; ++i) {
-          copy_row<T>(to + i * nest.strides[0][rows_dim], from + i * nest.strides[1][rows_dim], nest.strides[0][inner],
-                      nest.strides[1][inner], row);
-        }
-      }
+      block(to, from, first, first + count);
       r += count;
     }
   });
 }
 
-// Staged through lanes: one operand is the lane type or both convert.
+// The rows of over_rows' block, one after the other.
+template <class Row>
+void each_row(const Nest& nest, char* to, const char* from, i64 first, i64 end, const Row& row_body) {
+  const int rows_dim = nest.rank - 2;
+  for (i64 i = first; i < end; ++i) {
+    row_body(to + i * nest.strides[0][rows_dim], from + i * nest.strides[1][rows_dim], nest.sizes[nest.rank - 1]);
+  }
+}
+
+template <class T>
+void copy_same(const Nest& nest) {
+  const int inner = nest.rank - 1;
+  const i64 to_step = nest.strides[0][inner], from_step = nest.strides[1][inner];
+  const bool tiled = nest.rank > 1 && from_step != static_cast<i64>(sizeof(T)) && from_step != 0;
+  const auto row = [&](char* to, const char* from, i64 n) { copy_row<T>(to, from, to_step, from_step, n); };
+  over_rows(nest, tiled ? kTile : 1, row, [&](char* to, const char* from, i64 first, i64 end) {
+    if (tiled) return copy_tiles<T>(to, from, nest, nest.rank - 2, first, end);
+    each_row(nest, to, from, first, end, row);
+  });
+}
+
+// One side holds lanes, contiguous in each row: they are converted where they lie. False where neither does, or rows
+// are short.
+bool convert_rows(const Nest& nest, Dtype destination, Dtype source, Lane lane) {
+  const int inner = nest.rank - 1;
+  if (nest.sizes[inner] < kShortRow) return false;
+  const i64 to_step = nest.strides[0][inner], from_step = nest.strides[1][inner];
+  const i64 bytes = kLaneBytes[static_cast<int>(lane)];
+  const auto run = [&](const auto& row) {
+    over_rows(nest, 1, row,
+              [&](char* to, const char* from, i64 first, i64 end) { each_row(nest, to, from, first, end, row); });
+    return true;
+  };
+  if (is_native(destination, lane) && to_step == bytes) {
+    const Load load = load_function(source, lane);
+    return run([&](char* to, const char* from, i64 n) { load(to, from, from_step, n); });
+  }
+  if (is_native(source, lane) && from_step == bytes) {
+    const Store store = store_function(destination, lane);
+    return run([&](char* to, const char* from, i64 n) { store(to, to_step, from, n); });
+  }
+  return false;
+}
+
+// Staged through lanes: both operands convert, or what would be lanes does not lie in rows.
 template <class T>
 void move_body(char* const* pointers, i64 n, i64, const void*) {
   __builtin_memcpy(pointers[0], pointers[1], static_cast<std::size_t>(n) * sizeof(T));
@@ -165,10 +204,11 @@ void fill(KernelContext&, Views outputs, Views, const void* attributes) {
 
 void copy_view(const TensorView& destination, const TensorView& source) {
   const TensorView* views[] = {&destination, &source};
+  Nest nest;
+  make_nest(nest, views, 2, true);
+  if (nest.total <= 0) return;
   if (destination.dtype == source.dtype) {
-    Nest nest;
-    make_nest(nest, views, 2, true);
-    if (nest.total <= 0 || nest.data[0] == nest.data[1]) return;
+    if (nest.data[0] == nest.data[1]) return;
     switch (bytes_of(destination.dtype)) {
       case 1:
         return copy_same<u8>(nest);
@@ -182,6 +222,7 @@ void copy_view(const TensorView& destination, const TensorView& source) {
   }
   // Computed in the wider of the two lanes, integers exactly.
   const Lane from = lane_of(source.dtype);
+  if (convert_rows(nest, destination.dtype, source.dtype, from)) return;
   Work work{.views = {&destination, &source}, .operands = 2, .grain = kGrain};
   work.lanes[0] = work.lanes[1] = from;
   work.body = from == Lane::kF32 ? &move_body<float> : &move_body<u64>;

@@ -76,4 +76,24 @@ inline BF16 to_bfloat(float value) {
   return {static_cast<u16>((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded)};
 }
 
+/// The dtype of elements of T: float, double, F16 or BF16.
+template <class T>
+constexpr Dtype kDtypeOf = Dtype::kFloat64;
+template <>
+inline constexpr Dtype kDtypeOf<float> = Dtype::kFloat32;
+template <>
+inline constexpr Dtype kDtypeOf<F16> = Dtype::kFloat16;
+template <>
+inline constexpr Dtype kDtypeOf<BF16> = Dtype::kBFloat16;
+
+/// An element as lanes compute with it, and a lane rounded to an element.
+inline float widened(F16 value) { return to_float(value); }
+inline float widened(BF16 value) { return to_float(value); }
+inline float widened(float value) { return value; }
+inline double widened(double value) { return value; }
+inline void put(F16& element, float value) { element = to_half(value); }
+inline void put(BF16& element, float value) { element = to_bfloat(value); }
+inline void put(float& element, float value) { element = value; }
+inline void put(double& element, double value) { element = value; }
+
 }  // namespace tenon::cpu::TENON_CPU_LEVEL

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "kernels/quantized/plan.h"
+#include "kernels/quantized/vnni.h"
 #include "kernels/register.h"
 #include "thread_pool.h"
 
@@ -20,6 +21,8 @@ namespace {
 constexpr i64 kSliceBytes = 1 << 20;
 // With fewer channels the windows are gathered into rows.
 constexpr i64 kFewChannels = 4;
+// Up to so many rows of a linear layer oneDNN's order of the weights takes longer than it gives.
+constexpr i64 kFewRows = 64;
 constexpr double kLeastWork = 400e3;  // multiply-adds from which a second thread pays
 
 struct Operands {
@@ -246,14 +249,33 @@ void in_loops(const Operands& o) {
   }
 }
 
+/// A linear layer of few rows, whose weights are used where they lie.
+bool in_few_rows(const ConvShape& s, std::span<const TensorView> inputs, const TensorView& y,
+                 const QuantizedConvAttributes& a) {
+  const i64 rows = s.batch * s.out_plane();
+  if (rows > kFewRows || inputs[0].dtype != Dtype::kUInt8 || y.dtype != Dtype::kFloat32) return false;
+  return level_functions().quantized_rows({.x = inputs[0].as<unsigned char>(),
+                                           .w = inputs[1].as<signed char>(),
+                                           .w_scales = inputs[2].as<float>(),
+                                           .bias = inputs[3].rank >= 0 ? inputs[3].as<float>() : nullptr,
+                                           .y = y.as<float>(),
+                                           .rows = rows,
+                                           .in = s.in_channels,
+                                           .out = s.out_channels,
+                                           .x_scale = static_cast<float>(a.x_scale),
+                                           .x_zero_point = static_cast<std::int32_t>(a.x_zero_point),
+                                           .relu = a.relu});
+}
+
 void quantized_conv(KernelContext& context, std::span<const TensorView> outputs, std::span<const TensorView> inputs,
                     const void* attributes) {
   const auto& a = *static_cast<const QuantizedConvAttributes*>(attributes);
   const TensorView &y = outputs[0], &x = inputs[0], &w = inputs[1];
   if (y.element_count() == 0) return;
   const ConvShape s = conv_shape(x, w, y, a.window);
-  auto* channels = static_cast<float*>(context.scratch(static_cast<std::size_t>(2 * s.out_channels) * sizeof(float)));
   const bool pointwise = is_pointwise(s) && s.stride[1] == 1 && s.stride[2] == 1;
+  if (pointwise && s.groups == 1 && in_few_rows(s, inputs, y, a)) return;
+  auto* channels = static_cast<float*>(context.scratch(static_cast<std::size_t>(2 * s.out_channels) * sizeof(float)));
   const bool gathered = !pointwise && s.groups == 1 && s.in_channels <= kFewChannels;
   const Operands o{.s = s,
                    .x = x,

@@ -64,15 +64,15 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    normalize_kernel(ChannelOf channel_of, T* y, const T* x, const Statistics<Compute<T>>* statistics, const T* weight,
-                     const T* bias, i64 total) {
+    normalize_kernel(ChannelOf channel_of, T* y, const T* x, const Statistics<Compute<T>>* statistics,
+                     FloatArray weight, FloatArray bias, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
     const i64 c = channel_of(i);
     const Statistics<A> own = statistics[c];
     A value = (load_as<T>(x[i]) - own.mean) * own.rstd;
-    if (weight) value *= load_as<T>(weight[c]);
-    if (bias) value += load_as<T>(bias[c]);
+    if (weight) value *= weight.get<A>(c);
+    if (bias) value += bias.get<A>(c);
     y[i] = store_as<T>(value);
   }
 }
@@ -80,12 +80,12 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     input_gradient_kernel(ChannelOf channel_of, T* dx, const T* dy, const T* x, FloatArray mean, FloatArray rstd,
-                          const T* weight, const Gradients<Compute<T>>* sums, Compute<T> share, i64 total) {
+                          FloatArray weight, const Gradients<Compute<T>>* sums, Compute<T> share, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
     const i64 c = channel_of(i);
     const A r = rstd.get<A>(c), hat = (load_as<T>(x[i]) - mean.get<A>(c)) * r;
-    const A scale = weight ? r * load_as<T>(weight[c]) : r;
+    const A scale = weight ? r * weight.get<A>(c) : r;
     dx[i] = store_as<T>(scale * (load_as<T>(dy[i]) - sums[c].total * share - hat * (sums[c].dot * share)));
   }
 }
@@ -118,7 +118,7 @@ void batch_norm(KernelContext& context, Views outputs, Views inputs, const void*
              old_var, s.channels);
     }
     launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, normalize_kernel<T>, s.channel_of(),
-           outputs[0].as<T>(), x.as<const T>(), exact, weight.as<const T>(), bias.as<const T>(), s.total());
+           outputs[0].as<T>(), x.as<const T>(), exact, float_array(weight), float_array(bias), s.total());
   });
 }
 
@@ -139,7 +139,7 @@ void batch_norm_backward(KernelContext& context, Views outputs, Views inputs, co
     // In evaluation the statistics are constants: their part of the gradient is none.
     const A share = a.training ? static_cast<A>(1.0 / static_cast<double>(s.batch * s.inner)) : A(0);
     launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, input_gradient_kernel<T>, s.channel_of(),
-           dx.as<T>(), dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const T>(), sums, share, s.total());
+           dx.as<T>(), dy.as<const T>(), x.as<const T>(), mean, rstd, float_array(weight), sums, share, s.total());
   });
 }
 

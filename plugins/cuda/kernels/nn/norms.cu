@@ -30,7 +30,7 @@ struct Rows {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y, FloatArray mean, FloatArray rstd,
-                                                        const T* x, const T* weight, const T* bias, double eps) {
+                                                        const T* x, FloatArray weight, FloatArray bias, double eps) {
   using A = Compute<T>;
   __shared__ Moments<A> shared[kWarps];
   const Team team(lanes);
@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
     for (int n = 0; n < count; ++n) {
       const i64 c = channel + r.channel_in_group(i + n);
       values[n] = (values[n] - all.mean) * scale;
-      if (weight) values[n] *= load_as<T>(weight[c]);
-      if (bias) values[n] += load_as<T>(bias[c]);
+      if (weight) values[n] *= weight.get<A>(c);
+      if (bias) values[n] += bias.get<A>(c);
     }
     write<T>(out + i, values);
   });
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int lanes, T* dx, const T* dy, const T* x,
-                                                                  FloatArray mean, FloatArray rstd, const T* weight) {
+                                                                  FloatArray mean, FloatArray rstd, FloatArray weight) {
   using A = Compute<T>;
   __shared__ Gradients<A> shared[kWarps];
   const Team team(lanes);
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int la
     read<T>(x + first + i, hat);
 #pragma unroll
     for (int n = 0; n < static_cast<int>(sizeof g / sizeof *g); ++n) {
-      if (weight) g[n] *= load_as<T>(weight[channel + r.channel_in_group(i + n)]);
+      if (weight) g[n] *= weight.get<A>(channel + r.channel_in_group(i + n));
       hat[n] = (hat[n] - center) * scale;
     }
   };
@@ -129,7 +129,7 @@ void norm(KernelContext& context, Views outputs, Views inputs, const void* attri
   const int lanes = lanes_for(r.n, r.rows, false);
   floats_only("layer_norm", x.dtype, [&]<class T>(Type<T>) {
     launch(context, team_shape(r.rows, lanes), norm_kernel<T>, r, lanes, outputs[0].as<T>(), float_array(outputs[1]),
-           float_array(outputs[2]), x.as<const T>(), inputs[1].as<const T>(), inputs[2].as<const T>(), eps);
+           float_array(outputs[2]), x.as<const T>(), float_array(inputs[1]), float_array(inputs[2]), eps);
   });
 }
 
@@ -142,7 +142,7 @@ void norm_backward(KernelContext& context, Views outputs, Views inputs, const vo
   floats_only("layer_norm_backward", x.dtype, [&]<class T>(Type<T>) {
     if (outputs[0].defined() && r.rows > 0 && r.n > 0) {
       launch(context, team_shape(r.rows, lanes), input_gradient_kernel<T>, r, lanes, outputs[0].as<T>(),
-             dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const T>());
+             dy.as<const T>(), x.as<const T>(), mean, rstd, float_array(weight));
     }
     if (!outputs[1].defined() && !outputs[2].defined()) return;
     const ChannelViews views(x, r.rows / r.groups, r.groups * r.channels, r.inner);
