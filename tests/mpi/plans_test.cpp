@@ -56,6 +56,8 @@ TEST_F(PlansOfRanks, AreWithinThreePercentOfWhatEachRankNeeds) {
   for (const auto& [ranks, words] : std::vector<std::pair<int, std::string>>{{4, ""},
                                                                              {3, ""},
                                                                              {4, "'distributed.shard=\"optimizer\"'"},
+                                                                             {3, "'distributed.shard=\"gradients\"'"},
+                                                                             {4, "'distributed.shard=\"parameters\"'"},
                                                                              {2, parts + "2"},
                                                                              {4, parts + "4"},
                                                                              {2, parts + "2 'model.name=\"llama\"'"},
@@ -92,6 +94,8 @@ TEST_F(PlansOfRanks, LayoutsOfDataAndTensorRanksAreWithinThreePercentOfTheirRuns
   };
   check(row_of(4, 1, 0), "");
   check(row_of(4, 1, 1), "'distributed.shard=\"optimizer\"'");
+  check(row_of(4, 1, 2), "'distributed.shard=\"gradients\"'");
+  check(row_of(4, 1, 3), "'distributed.shard=\"parameters\"'");
   check(row_of(1, 4, 0), "train.tensor_parallel=4");
 }
 

@@ -47,8 +47,7 @@ class Layouts : public Experiment {
     const ExperimentConfig experiment = config(more);
     const MemoryEstimate group =
         estimate_memory(group_of(experiment, layout), {.rank = 0, .size = static_cast<int>(layout.tensor)});
-    return needs_of(layout, group.devices,
-                    static_cast<std::int64_t>(experiment.section("distributed").size("bucket_cap")));
+    return needs_of(layout, group.devices);
   }
 };
 
@@ -83,6 +82,22 @@ TEST_F(Layouts, APlanOfDataRanksIsWhatTheCodeOfARankTakesOnAddresses) {
   }
 }
 
+TEST_F(Layouts, WhatZeroDividesByTheoryIsNoLessAndLittleMoreThanWhatTheCodeOfARankTakes) {
+  const char* const shards[] = {"none", "optimizer", "gradients", "parameters"};
+  for (const int zero : {2, 3}) {
+    const std::vector<std::string> model = {"model.layers=8",
+                                            std::string("distributed.shard=\"") + shards[zero] + "\""};
+    const MemoryEstimate code = estimate_memory(config(model), {.rank = 0, .size = 4});
+    const RankNeed need = plan({.data = 4, .zero = zero}, {"model.layers=8"}).at(0);
+    const double ratio = static_cast<double>(need.requested) / static_cast<double>(code.devices.at(0).requested_bytes);
+    EXPECT_GE(ratio, 0.97) << zero;
+    EXPECT_LE(ratio, 1.25) << zero;
+    EXPECT_NEAR(static_cast<double>(need.states), static_cast<double>(code.devices.at(0).of(Purpose::kOptimizerState)),
+                0.03 * static_cast<double>(need.states))
+        << zero;
+  }
+}
+
 TEST_F(Layouts, EachStageOfZeroDividesMore) {
   std::int64_t before = 0;
   for (const int zero : {3, 2, 1, 0}) {
@@ -95,7 +110,9 @@ TEST_F(Layouts, EachStageOfZeroDividesMore) {
   EXPECT_EQ(all.communication, all.parameters) << "buckets are a copy of all gradients";
   EXPECT_NEAR(static_cast<double>(third.parameters), static_cast<double>(all.parameters) / 8, 8);
   EXPECT_NEAR(static_cast<double>(third.states), static_cast<double>(all.states) / 8, 8);
-  EXPECT_NEAR(static_cast<double>(third.communication), (12 * 64 * 64 + 13 * 64) * 4.0, 1) << "the largest layer";
+  const double block = (12 * 64 * 64 + 13 * 64) * 4.0, others = static_cast<double>(all.parameters) - 8 * block;
+  EXPECT_NEAR(static_cast<double>(third.communication), 2 * (2 * block + others), 1)
+      << "parameters, and gradients, of two blocks and of what is none";
   EXPECT_EQ(third.activations, all.activations);
 }
 

@@ -67,7 +67,8 @@ struct ParameterSizes {
   std::int64_t bytes = 0;          ///< all of them
   std::int64_t trained_bytes = 0;  ///< that have gradients
   std::int64_t largest_bytes = 0;  ///< the largest that has one
-  std::int64_t layer_bytes = 0;    ///< the largest layer, or child of a model that is not made of layers
+  std::int64_t pair_bytes = 0;     ///< the two largest numbered layers that follow each other
+  std::int64_t other_bytes = 0;    ///< outside of numbered layers: embeddings, the output layer
 };
 
 /// What a device that is a stage of a pipeline has of the model.

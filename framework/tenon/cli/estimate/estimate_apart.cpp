@@ -166,7 +166,7 @@ void fill(EstimatePage& page, const ExperimentConfig& experiment, const train::P
   ExperimentConfig watched = experiment;
   watched.allocator.policy = conformance::watched_in_service(experiment.allocator.policy, page.board, faults);
   try {
-    check_experiment(watched);
+    if (rank.size == 1) check_experiment(watched);  // what several ranks share was checked as theirs
     ExperimentConfig settled = train::with_searched(watched);
     MemoryEstimate estimate = estimate_memory(settled, rank);
     if (train::has_auto_batch(watched)) estimate.batch_size = settled.section("train").integer("batch_size");

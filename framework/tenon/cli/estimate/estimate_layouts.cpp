@@ -47,30 +47,75 @@ RanksEstimate estimate_ranks(const ExperimentConfig& experiment, int ranks, doub
   return all;
 }
 
+namespace {
+
+/// Data ranks alone, by their own code. States of stage 1 are divided by whole parameters, and the last rank has the
+/// largest part of a batch that does not divide evenly.
+void run_ranks(const ExperimentConfig& experiment, double call_seconds, LayoutRow& row) {
+  constexpr int kMostRanks = 16;
+  const ExperimentConfig ranks = train::ranks_of(experiment, row.layout);
+  check_shared(ranks);
+  const auto size = static_cast<int>(row.layout.data);
+  std::vector<int> which = {0};
+  for (int rank = 1; rank < size - 1 && row.layout.zero == 1 && rank < kMostRanks; ++rank) which.push_back(rank);
+  if (size > 1) which.push_back(size - 1);
+  for (const int rank : which) {
+    const Estimate estimate = estimate_apart(ranks, call_seconds, {.rank = rank, .size = size}).estimate;
+    if (!estimate.memory) throw Error(estimate.problem);
+    row.needs.push_back(rank_row(rank, estimate.memory->devices.at(0)).need);
+  }
+}
+
+/// One of the groups that data ranks are, and what these divide by theory.
+class Groups {
+ public:
+  Groups(const ExperimentConfig& experiment, double call_seconds)
+      : experiment_(experiment), call_seconds_(call_seconds) {}
+
+  void fill(LayoutRow& row) {
+    const train::ParallelLayout& layout = row.layout;
+    const auto key = std::tuple(layout.data, layout.tensor, layout.pipeline);
+    auto found = known_.find(key);
+    if (found == known_.end()) {
+      const ExperimentConfig group = train::group_of(experiment_, layout);
+      found =
+          known_
+              .emplace(
+                  key,
+                  estimate_apart(group, call_seconds_, {.rank = 0, .size = static_cast<int>(layout.tensor)}).estimate)
+              .first;
+    }
+    if (!found->second.memory) throw Error(found->second.problem);
+    row.needs = train::needs_of(layout, found->second.memory->devices);
+    row.by_theory = layout.data > 1;
+  }
+
+ private:
+  const ExperimentConfig& experiment_;
+  double call_seconds_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Estimate> known_;
+};
+
+}  // namespace
+
 std::vector<LayoutRow> estimate_layouts(const ExperimentConfig& experiment, std::int64_t devices, double call_seconds,
                                         const EstimateProgress& progress) {
-  const auto bucket = static_cast<std::int64_t>(experiment.section("distributed").size("bucket_cap"));
   const std::vector<train::ParallelLayout> layouts = train::layouts_of(devices);
-  using Group = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-  std::map<Group, Estimate> groups;
+  Groups groups(experiment, call_seconds);
   std::vector<LayoutRow> rows;
   for (const train::ParallelLayout& layout : layouts) {
     if (interrupt_signal() != 0) break;
     progress(rows.size(), layouts.size());
-    const Group group = {layout.data, layout.tensor, layout.pipeline};
-    auto found = groups.find(group);
-    if (found == groups.end()) {
-      Estimate estimate;
-      try {
-        const ExperimentConfig alone = train::group_of(experiment, layout);
-        estimate = estimate_apart(alone, call_seconds, {.rank = 0, .size = static_cast<int>(layout.tensor)}).estimate;
-      } catch (const Error& error) {
-        estimate.problem = error.what();
-      }
-      found = groups.emplace(group, std::move(estimate)).first;
+    LayoutRow row{.layout = layout};
+    try {
+      if (layout.tensor == 1 && layout.pipeline == 1)
+        run_ranks(experiment, call_seconds, row);
+      else
+        groups.fill(row);
+    } catch (const Error& error) {
+      row.needs.clear();
+      row.problem = error.what();
     }
-    LayoutRow row{.layout = layout, .needs = {}, .problem = found->second.problem};
-    if (found->second.memory) row.needs = train::needs_of(layout, found->second.memory->devices, bucket);
     rows.push_back(std::move(row));
   }
   return rows;

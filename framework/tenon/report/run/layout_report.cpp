@@ -100,7 +100,7 @@ Table layouts_table(const std::vector<LayoutRow>& rows, std::int64_t device_byte
     add_cells(row, *worst);
     row.emplace_back(worst->rank);
     row.push_back(worst->layers.empty() ? TableCell() : TableCell(worst->layers));
-    row.emplace_back(std::string(layout.data == 1 ? "addresses" : "addresses, theory"));
+    row.emplace_back(std::string(one.by_theory ? "addresses, theory" : "addresses"));
     row.push_back(fits_cell(worst->reserved, device_bytes));
     table.add_row(std::move(row));
     if (device_bytes > 0) table.tone("fits", worst->reserved <= device_bytes ? Tone::kGood : Tone::kBad);

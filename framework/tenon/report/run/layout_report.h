@@ -32,6 +32,7 @@ struct LayoutRow {
   train::ParallelLayout layout;
   std::vector<train::RankNeed> needs;
   std::string problem;
+  bool by_theory = false;  ///< what data ranks divide, not run
   /// The need of the rank that reserves most; null where there is a problem.
   TENON_API const train::RankNeed* worst() const;
 };

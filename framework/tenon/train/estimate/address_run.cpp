@@ -5,6 +5,7 @@
 #include <tenon/memory/stack/for_trial.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
+#include <tenon/train/estimate/planned_ranks.h>
 #include <tenon/train/serve/serving.h>
 #include <tenon/train/training.h>
 
@@ -101,6 +102,9 @@ ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real,
   const StandIn in_service(stand_in, real);
   Silent silent;
   if (serves(stand_in)) return run_serving(stand_in, silent);
+  // Divided layers are those of one of their ranks, whoever asks.
+  if (ranks == nullptr)
+    ranks = planned_ranks({.rank = 0, .size = static_cast<int>(stand_in.section("train").integer("tensor_parallel"))});
   // The second step is like all later ones: the optimiser has its state.
   return Training(stand_in, silent, {.steps = 2, .test_batches = 1, .tests = tests}, {.ranks = std::move(ranks)}).run();
 }

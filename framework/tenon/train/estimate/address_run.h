@@ -60,8 +60,8 @@ class StandIn {
 };
 
 /// Two steps and a test batch, or all of serving; `real` is the device of the experiment itself. No device may be open;
-/// none is afterwards. As one of several ranks with `ranks` (planned_ranks.h). Throws what run_experiment throws, and
-/// PluginError without the simulated backend.
+/// none is afterwards. As one of several ranks with `ranks` (planned_ranks.h); of layers that ranks divide as rank 0.
+/// Throws what run_experiment throws, and PluginError without the simulated backend.
 ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests = true,
                                   std::shared_ptr<Communicator> ranks = nullptr);
 

@@ -1,17 +1,19 @@
 // Layouts and their needs.
 //
 // Note [ZeRO by theory]: of N data ranks, with P, G, O bytes of parameters, of their gradients and of the optimiser's
-// states on one device of a group, and X what is there beside P and O at the common peak (Rajbhandari et al., 2020):
+// states on one device of a group, U of them outside of numbered layers and in the two largest of these that follow
+// each other (what sharding_bytes() of nn/distributed/sharding.h says of a module), and X what is there beside P and O
+// at the common peak (Rajbhandari et al., 2020; Zhao et al., 2023):
 //
-//   stage   parameters   gradients         states   communication
-//   0       P            G                 O        G: buckets, a copy of all gradients
-//   1       P            G                 O / N    the same
-//   2       P            G / N             O / N    a bucket, or the largest parameter
-//   3       P / N        G / N + a layer   O / N    the largest layer, gathered
+//   stage   parameters   gradients           states   communication
+//   0       P            G                   O        G: buckets, a copy of all gradients
+//   1       P            G                   O / N    the same
+//   2       P            G / N + largest     O / N    U: buckets on their way
+//   3       P / N        G / N + largest     O / N    U, and U parameters that are gathered
 //
-// States are divided by whole parameters (optim::partition_parameters): no rank has less than the largest one's. Where
-// gradients are divided, X is less by what goes of G, but no less than the activations alone, which are there when no
-// gradient of a parameter is.
+// States of stage 1 are divided by whole parameters (optim::partition_parameters): no rank has less than the largest
+// one's. Where gradients are divided, X is less by G, but no less than the activations alone, which are there when no
+// gradient of a parameter is; what is on its way stands beside that: the sum is no less than what a rank needs.
 #include <tenon/train/estimate/layouts.h>
 
 #include <tenon/train/model.h>
@@ -60,6 +62,18 @@ void check_divides(const ExperimentConfig& config, const ParallelLayout& layout)
 
 }  // namespace
 
+ExperimentConfig ranks_of(const ExperimentConfig& config, const ParallelLayout& layout) {
+  check_divides(config, layout);
+  constexpr const char* kShards[] = {"none", "optimizer", "gradients", "parameters"};
+  ExperimentConfig ranks = config;
+  ranks.devices = {config.device};
+  Options& train = ranks.sections.find("train")->second;
+  train.set("tensor_parallel", std::int64_t{1});
+  train.set("parallel", std::string("data"));
+  ranks.sections.find("distributed")->second.set("shard", std::string(kShards[layout.zero]));
+  return ranks;
+}
+
 ExperimentConfig group_of(const ExperimentConfig& config, const ParallelLayout& layout) {
   check_divides(config, layout);
   ExperimentConfig group = config;
@@ -69,6 +83,7 @@ ExperimentConfig group_of(const ExperimentConfig& config, const ParallelLayout& 
   train.set("tensor_parallel", layout.tensor);
   train.set("parallel", std::string(layout.pipeline > 1 ? "pipeline" : "data"));
   group.sections.find("distributed")->second.set("shard", std::string("none"));
+  group.distributed.name.clear();  // what its ranks do is planned, also where no run of this version could
   group.devices.clear();
   for (std::int64_t i = 0; i < layout.pipeline; ++i)
     group.devices.emplace_back(config.device.type(), static_cast<DeviceIndex>(i));
@@ -77,8 +92,7 @@ ExperimentConfig group_of(const ExperimentConfig& config, const ParallelLayout& 
   return group;
 }
 
-std::vector<RankNeed> needs_of(const ParallelLayout& layout, const std::vector<DeviceEstimate>& group,
-                               std::int64_t bucket_bytes) {
+std::vector<RankNeed> needs_of(const ParallelLayout& layout, const std::vector<DeviceEstimate>& group) {
   std::vector<RankNeed> needs;
   const auto ranks = layout.data;
   for (std::size_t stage = 0; stage < group.size(); ++stage) {
@@ -90,27 +104,27 @@ std::vector<RankNeed> needs_of(const ParallelLayout& layout, const std::vector<D
                   .gradients = alone.of(Purpose::kGradient),
                   .states = alone.of(Purpose::kOptimizerState),
                   .activations = alone.of(Purpose::kActivation) + alone.of(Purpose::kCast)};
-    const std::int64_t beside = alone.requested_bytes - need.parameters - need.states;  // X
-    std::int64_t passing = beside;
-    if (ranks > 1) need.communication = sizes.trained_bytes;
-    if (layout.zero >= 1 && sizes.trained_bytes > 0) {
-      const double largest = static_cast<double>(sizes.largest_bytes) / static_cast<double>(sizes.trained_bytes);
-      need.states = static_cast<std::int64_t>(std::max(1.0 / static_cast<double>(ranks), largest) *
+    const std::int64_t trained = sizes.trained_bytes;
+    std::int64_t beside = alone.requested_bytes - need.parameters - need.states;  // X
+    if (ranks > 1) need.communication = trained;
+    if (layout.zero >= 1 && trained > 0) {
+      const double largest = static_cast<double>(sizes.largest_bytes) / static_cast<double>(trained);
+      const double share = 1.0 / static_cast<double>(ranks);
+      need.states = static_cast<std::int64_t>((layout.zero == 1 ? std::max(share, largest) : share) *
                                               static_cast<double>(need.states));
     }
     if (layout.zero >= 2) {
-      const std::int64_t less = sizes.trained_bytes - sizes.trained_bytes / ranks;
-      passing = std::max(need.activations + alone.of(Purpose::kData), beside - less);
-      need.gradients = std::max(need.gradients - less, sizes.trained_bytes / ranks);
-      need.communication = std::min(sizes.trained_bytes, std::max(bucket_bytes, sizes.largest_bytes));
+      const std::int64_t divided = trained / ranks + sizes.largest_bytes,
+                         under_way = sizes.other_bytes + sizes.pair_bytes;
+      beside = std::max(need.activations + alone.of(Purpose::kData), beside - trained) + divided;
+      need.gradients = std::max<std::int64_t>(0, need.gradients - trained) + divided;
+      need.communication = std::min(trained, under_way);
+      if (layout.zero >= 3) {
+        need.communication += std::min(sizes.bytes, under_way);
+        need.parameters -= sizes.bytes - sizes.bytes / ranks;
+      }
     }
-    if (layout.zero >= 3) {
-      need.parameters -= sizes.bytes - sizes.bytes / ranks;
-      need.gradients += sizes.layer_bytes;
-      passing += sizes.layer_bytes;
-      need.communication = sizes.layer_bytes;
-    }
-    need.requested = need.parameters + need.states + passing + need.communication;
+    need.requested = need.parameters + need.states + beside + need.communication;
     need.reserved = alone.reserved_bytes + need.requested - alone.requested_bytes;
     needs.push_back(std::move(need));
   }

@@ -6,6 +6,7 @@
 #include <tenon/ops/ops.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace tenon::train {
 
@@ -52,7 +53,7 @@ std::vector<ParameterSizes> parameter_sizes(const nn::Module& module, const Mode
   std::vector<ParameterSizes> sizes(devices.size());
   const auto of_device = [&](const Tensor& parameter) -> ParameterSizes* {
     for (std::size_t i = 0; i < devices.size(); ++i)
-      if (parameter.device() == devices[i]) return &sizes[i];
+      if (devices.size() == 1 || parameter.device() == devices[i]) return &sizes[i];
     return nullptr;
   };
   const auto bytes_of = [](const Tensor& parameter) { return static_cast<std::int64_t>(parameter.nbytes()); };
@@ -64,14 +65,20 @@ std::vector<ParameterSizes> parameter_sizes(const nn::Module& module, const Mode
     there->trained_bytes += bytes_of(parameter);
     there->largest_bytes = std::max(there->largest_bytes, bytes_of(parameter));
   }
-  for (const auto& layer : layers.is_empty() ? module.children() : layers.layers->children()) {
-    const std::vector<Tensor> parameters = layer->parameters();
+  std::vector<std::int64_t> before(devices.size());
+  for (const auto& layer : layers.is_empty() ? module.named_children() : layers.layers->named_children()) {
+    const std::vector<Tensor> parameters = layer.value()->parameters();
     std::int64_t bytes = 0;
     for (const Tensor& parameter : parameters) bytes += bytes_of(parameter);
-    if (parameters.empty()) continue;
-    if (ParameterSizes* const there = of_device(parameters.front()))
-      there->layer_bytes = std::max(there->layer_bytes, bytes);
+    if (parameters.empty() || std::isdigit(static_cast<unsigned char>(layer.key().back())) == 0) continue;
+    const ParameterSizes* const of_layer = of_device(parameters.front());
+    if (of_layer == nullptr) continue;
+    const auto there = static_cast<std::size_t>(of_layer - sizes.data());
+    sizes[there].pair_bytes = std::max(sizes[there].pair_bytes, before[there] + bytes);
+    sizes[there].other_bytes += bytes;
+    before[there] = bytes;
   }
+  for (ParameterSizes& size : sizes) size.other_bytes = size.bytes - size.other_bytes;
   return sizes;
 }
 
