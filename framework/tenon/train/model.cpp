@@ -36,6 +36,7 @@ struct KnownModel {
   Abilities can = {};
 };
 
+// Long: a row for each model.
 const std::vector<KnownModel>& known_models() {
   static const std::vector<KnownModel> models = {
       {"mlp",
