@@ -54,6 +54,7 @@ void MixedPrecision::begin_step() {
   if (!scaler_.is_enabled()) return;
   const std::optional<optim::GradScalerState> state = scaler_.state_dict();
   scaler_ = optim::GradScaler();
+  scaler_.set_agreement(agreement_);
   scaler_.load_state_dict(state);
 }
 
@@ -61,6 +62,11 @@ void MixedPrecision::backward(const Tensor& loss) { scaler_.scale(loss).backward
 
 void MixedPrecision::step(optim::Optimizer& optimizer) {
   scaler_.step(optimizer);
+  scaler_.update();
+}
+
+void MixedPrecision::step_by(optim::Optimizer& optimizer, const std::function<void()>& update) {
+  scaler_.step_by(optimizer, update);
   scaler_.update();
 }
 

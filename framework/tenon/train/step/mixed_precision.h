@@ -7,9 +7,11 @@
 #include <tenon/core/dtype.h>
 #include <tenon/optim/grad_scaler.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tenon::train {
@@ -51,6 +53,10 @@ class MixedPrecision {
   void unscale(optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
   /// The optimiser's step, left out where a gradient is not finite, and the factor for the next one.
   void step(optim::Optimizer& optimizer);
+  /// The same with `update` in place of the optimiser's step.
+  void step_by(optim::Optimizer& optimizer, const std::function<void()>& update);
+  /// Each rank has a part of the gradients: whether a step is left out is what this says of what one of them found.
+  void agree_by(std::function<bool(bool)> agreement) { agreement_ = std::move(agreement); }
 
   /// Enabled for float16 only.
   const optim::GradScaler& scaler() const { return scaler_; }
@@ -60,6 +66,7 @@ class MixedPrecision {
   Device device_;
   std::optional<Dtype> autocast_;
   optim::GradScaler scaler_;
+  std::function<bool(bool)> agreement_;
 };
 
 }  // namespace tenon::train
