@@ -2,7 +2,7 @@
 """How much of the communication of several ranks backward hides: `tenon run` under mpirun with buckets on their way beside
 backward, and sent at its end, in turn.
 
-    bench/train/overlap.py build/release/bin/tenon [--rounds N] [--ranks N]
+    bench/train/overlap.py build/release/bin/tenon [--rounds N] [--ranks N] [--shard parameters]
 
 The share is of the seconds that buckets were on their way, those that backward did not wait for them at its end; both are
 of rank 0. Needs the plugin mpi; writes a table for bench/results/overlap.md."""
@@ -51,10 +51,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--shard", default="none", help="what is divided over the ranks: distributed.shard")
     options = parser.parse_args()
     print("| model | MiB a step | buckets sent | step ms | on their way, ms | waited, ms | hidden |")
     print("|---|---:|---|---:|---:|---:|---:|")
     for name, settings in MODELS:
+        settings = settings + [f"distributed.shard={options.shard}"]
         rounds = {"true": [], "false": []}
         for _ in range(options.rounds):
             for overlap, found in rounds.items():

@@ -127,7 +127,7 @@ void NcclCommunicator::close_device() noexcept {
 
 void NcclCommunicator::check(Result result, const std::string& what) const {
   if (result == kSuccess || result == kInProgress) return;
-  const char* const detail = api().get_last_error(comm_);
+  const char* const detail = api().get_last_error(nullptr);  // of this process, whichever communicator
   throw DistributedError(
       fmt::format("{}: {}: {}{}{}", shared_->meeting.own_text(), what, api().get_error_string(result),
                   detail != nullptr && *detail != '\0' ? ": " : "", detail == nullptr ? "" : detail),

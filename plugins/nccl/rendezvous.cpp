@@ -44,6 +44,35 @@ void without_delay(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+/// Of both families, or of IPv4 alone on a machine that has no other; -1 with errno.
+int listener_at(int port) {
+  const int on = 1, off = 0;
+  if (const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0); socket >= 0) {
+    ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in6 here{};
+    here.sin6_family = AF_INET6;
+    here.sin6_port = htons(static_cast<std::uint16_t>(port));
+    here.sin6_addr = in6addr_any;
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0) return socket;
+    const int why = errno;
+    ::close(socket);
+    errno = why;
+    if (why != EADDRNOTAVAIL && why != EAFNOSUPPORT) return -1;
+  }
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_port = htons(static_cast<std::uint16_t>(port));
+  here.sin_addr.s_addr = htonl(INADDR_ANY);
+  if (::bind(socket, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0) return socket;
+  const int why = errno;
+  ::close(socket);
+  errno = why;
+  return -1;
+}
+
 }  // namespace
 
 Meeting::Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout)
@@ -72,16 +101,8 @@ Meeting::Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout
 }
 
 void Meeting::listen_for_all(const std::string& address, int port) {
-  const int listener = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int off = 0, on = 1;
-  ::setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in6 here{};
-  here.sin6_family = AF_INET6;
-  here.sin6_port = htons(static_cast<std::uint16_t>(port));
-  here.sin6_addr = in6addr_any;
-  if (listener < 0 || ::bind(listener, reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
-      ::listen(listener, size_) != 0) {
+  const int listener = listener_at(port);
+  if (listener < 0 || ::listen(listener, size_) != 0) {
     const std::string why = std::strerror(errno);
     ::close(listener);
     throw DistributedError(
@@ -93,7 +114,9 @@ void Meeting::listen_for_all(const std::string& address, int port) {
   for (int met = 1; met < size_;) {
     pollfd waiting{.fd = listener, .events = POLLIN, .revents = 0};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) < 0) {
+    if (left > 0) {
+      ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1000)));  // again where a signal came
+    } else {
       ::close(listener);
       std::vector<int> missing;
       for (int rank = 1; rank < size_; ++rank)

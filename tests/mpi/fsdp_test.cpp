@@ -1,5 +1,6 @@
 // Divided parameters and gradients over four real ranks: FullyShardedDataParallel, ZeRO 2 and 3.
 #include "comm/ranks.h"
+#include "mpi/divided_nets.h"
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/device/device_state.h>
@@ -14,6 +15,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <sstream>
 #include <vector>
@@ -21,57 +25,7 @@
 namespace tenon::test {
 namespace {
 
-using nn::parallel::DistributedDataParallel;
-using nn::parallel::FullyShardedDataParallel;
-using nn::parallel::FullyShardedDataParallelOptions;
-using nn::parallel::ShardingStrategy;
 using testing::HasSubstr;
-
-constexpr const char* kOrdered = "mpi:timeout=60,order=rank";
-
-nn::Sequential net_of_seed(std::uint64_t seed, std::int64_t width = 16) {
-  tenon::manual_seed(seed);
-  return nn::Sequential(nn::Linear(12, width), nn::Tanh(), nn::Linear(width, width), nn::Tanh(), nn::Linear(width, 13));
-}
-
-/// This rank's part of a batch that all know.
-Tensor batch_of(int step) {
-  tenon::manual_seed(static_cast<std::uint64_t>(500 + step));
-  return tenon::randn({16, 12}).narrow(0, 4 * ranks()->rank(), 4);
-}
-
-template <class Model>
-double backward(Model& model, int step) {
-  const Tensor loss = model.forward(batch_of(step)).pow(2).mean();
-  loss.backward();
-  return loss.template item<double>();
-}
-
-/// What the whole parameters are, on every rank.
-std::vector<Tensor> values_of(const nn::Module& module) {
-  std::vector<Tensor> values;
-  for (const Tensor& parameter : module.parameters()) values.push_back(parameter.detach().clone());
-  return values;
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() &&
-         std::memcmp(a.data_ptr(), b.data_ptr(), static_cast<std::size_t>(a.numel()) * size_of(a.scalar_type())) == 0;
-}
-
-std::int64_t bytes_for(Purpose purpose, bool peak) {
-  const auto stat =
-      device_state(Device(kCPU)).allocator().stats().requested_by_purpose[static_cast<std::size_t>(purpose)];
-  return peak ? stat.peak : stat.current;
-}
-
-void expect_same_gradients(const nn::Module& a, const nn::Module& b) {
-  for (std::size_t i = 0; i < a.parameters().size(); ++i) {
-    const Tensor one = a.parameters()[i].grad(), other = b.parameters()[i].grad();
-    ASSERT_EQ(one.defined(), other.defined()) << i;
-    EXPECT_TRUE(!one.defined() || one.allclose(other)) << i;
-  }
-}
 
 class Fsdp : public testing::TestWithParam<ShardingStrategy> {
  protected:
@@ -155,6 +109,35 @@ TEST_P(Fsdp, ClippedGradientsHaveTheNormOfTheWholeModel) {
   const double norm = nn::utils::clip_grad_norm_(plain.parameters(), 0.01);
   EXPECT_NEAR(model.clip_grad_norm_(0.01), norm, 1e-6 * norm);
   EXPECT_NEAR(model.clip_grad_norm_(1.0), 0.01, 1e-6);
+}
+
+TEST_P(Fsdp, AnOverflowThatOneRankSeesLeavesTheStepOutOnAll) {
+  nn::Sequential net = net_of_seed(15);
+  FullyShardedDataParallel model(net, ranks(), options());
+  optim::SGD sgd(model.parameters(), optim::SGDOptions(0.1));
+  optim::ShardedOptimizer optimizer(sgd, model.sharding());
+  optim::GradScaler scaler;
+  scaler.set_agreement([](bool found) {
+    std::uint8_t any = found ? 1 : 0;
+    ranks()->all_reduce({.data = &any, .count = 1, .dtype = kUInt8}, ReduceOp::kMax)->wait();
+    return any != 0;
+  });
+  for (const bool overflows : {true, false}) {
+    scaler.scale(model.forward(batch_of(0)).pow(2).mean()).backward();
+    if (overflows && ranks()->rank() == 2) {
+      const std::vector<Tensor> shards = model.parameters();
+      std::ranges::find_if(shards, [](const Tensor& one) { return one.grad().defined(); })->grad().fill_(INFINITY);
+    }
+    bool has_stepped = false;
+    scaler.step_by(sgd, [&] {
+      optimizer.step();
+      has_stepped = true;
+    });
+    scaler.update();
+    optimizer.zero_grad();
+    EXPECT_NE(has_stepped, overflows);
+    EXPECT_EQ(scaler.get_scale(), 32768);
+  }
 }
 
 TEST_P(Fsdp, WhatIsSavedIsWholeAndGoesOnAlone) {
@@ -278,14 +261,6 @@ TEST_P(Fsdp, GradientsAreReducedWhileBackwardGoesOn) {
   EXPECT_EQ(ranks()->stats().calls_of(CommKind::kReduceScatter) - before, 3);
 }
 
-/// Layers of one size, so that closed forms are exact.
-nn::Sequential wide_net() {
-  tenon::manual_seed(9);
-  nn::Sequential net;
-  for (int i = 0; i < 8; ++i) net->push_back(nn::Linear(256, 256));
-  return net;
-}
-
 TEST_P(Fsdp, MemoryOfARankIsWhatTheorySays) {
   const bool is_zero3 = GetParam() == ShardingStrategy::FULL_SHARD;
   const std::int64_t parameters_before = bytes_for(Purpose::kParameter, false),
@@ -316,71 +291,6 @@ TEST_P(Fsdp, MemoryOfARankIsWhatTheorySays) {
     near(bytes_for(Purpose::kOptimizerState, true) - states_before, 2 * whole / 4, "states");
     EXPECT_EQ(bytes_for(Purpose::kGradient, false), gradients_before);
   }
-}
-
-TEST(FsdpGathers, AUnitIsGatheredForwardAndBackwardAndTheLastOneOnce) {
-  nn::Sequential net = wide_net();
-  FullyShardedDataParallel model(net, ranks());
-  const auto train = [&] { model.forward(tenon::randn({1, 256})).pow(2).mean().backward(); };
-  train();
-  const std::int64_t first = model.sharding()->gathers();
-  train();
-  // 8 forward, 6 backward: the last is still there, and nothing asks for a gradient of what the first one read.
-  EXPECT_EQ(first, 14);
-  EXPECT_EQ(model.sharding()->gathers(), 28);
-}
-
-TEST(FsdpGathers, WithoutPrefetchTheBitsAreTheSame) {
-  nn::Sequential net = net_of_seed(10), other = net_of_seed(10);
-  FullyShardedDataParallel model(net, ranks()), slow(other, ranks(), {.prefetch = false});
-  EXPECT_EQ(backward(model, 0), backward(slow, 0));
-  expect_same_gradients(model, slow);
-}
-
-TEST(FsdpGathers, CheckpointedPartsGatherForTheirSecondRun) {
-  nn::Sequential net = net_of_seed(11), other = net_of_seed(11);
-  FullyShardedDataParallel model(net, ranks()), plain(other, ranks());
-  const Tensor x = batch_of(0);
-  tenon::checkpoint([&](const Tensor& t) { return net->forward(t); }, x.clone().requires_grad_())
-      .pow(2)
-      .mean()
-      .backward();
-  plain.forward(x).pow(2).mean().backward();
-  expect_same_gradients(model, plain);
-}
-
-TEST(FsdpGathers, WithoutGradientsUnitsComeAndGo) {
-  nn::Sequential net = wide_net();
-  const std::int64_t before = bytes_for(Purpose::kParameter, false);
-  FullyShardedDataParallel model(net, ranks());
-  const NoGradGuard no_grad;
-  model.forward(tenon::randn({1, 256}));
-  model.forward(tenon::randn({1, 256}));
-  model.sharding()->give_back();
-  EXPECT_LT(bytes_for(Purpose::kParameter, false) - before, 1);
-}
-
-TEST(FsdpErrors, AParameterThatNobodyGathersAnyMoreIsAnErrorToRead) {
-  nn::Sequential net = net_of_seed(13);
-  { const FullyShardedDataParallel model(net, ranks()); }
-  EXPECT_THAT([&] { net->forward(batch_of(0)); },
-              testing::ThrowsMessage<Error>(HasSubstr("what divided it is gone: keep the FullyShardedDataParallel")));
-}
-
-TEST(FsdpErrors, AModuleOnSeveralDevicesIsRefused) {
-  nn::Sequential net = net_of_seed(14);
-  net[2]->to(Device("meta"));
-  EXPECT_THAT([&] { distributed::Sharding(*net, ranks()); },
-              testing::ThrowsMessage<Error>(HasSubstr("'0.weight' is on cpu, and '2.weight' on meta")));
-}
-
-TEST(FsdpErrors, StatesInEightBitsAreRefused) {
-  nn::Sequential net = net_of_seed(12);
-  FullyShardedDataParallel model(net, ranks());
-  optim::Adam adam(model.parameters(), optim::AdamOptions(1e-3));
-  adam.store_states({.in_8_bits = true});
-  EXPECT_THAT([&] { optim::ShardedOptimizer(adam, model.sharding()); },
-              testing::ThrowsMessage<Error>(HasSubstr("states in 8 bits are kept by blocks of 256 values")));
 }
 
 }  // namespace

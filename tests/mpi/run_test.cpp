@@ -218,6 +218,20 @@ TEST_F(RankRuns, DividedParametersWithMicroBatchesClippingAndMixedPrecisionHaveT
   }
 }
 
+TEST_F(RankRuns, RanksThatHaveAPartOfTheGradientsLeaveAStepOutTogether) {
+  // The first factors of the loss are too large for gradients in float16.
+  const std::string half = "exp.toml 'train.precision=\"float16-mixed\"' train.clip_grad_norm=1.0 ";
+  ASSERT_EQ(ranks(2, half + "--out whole").code, 0);
+  const auto scale = [&](const std::string& out) { return result(out)["result"]["figures"]["loss_scale"]; };
+  for (const std::string shard : {"optimizer", "gradients", "parameters"}) {
+    const Launched launched = ranks(2, half + "'distributed.shard=\"" + shard + "\"' --out " + shard);
+    ASSERT_EQ(launched.code, 0) << launched.text;
+    const auto whole = losses_of(result("whole")), divided = losses_of(result(shard));
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(divided[i], whole[i], 1e-4 * whole[i]) << shard << i;
+    EXPECT_EQ(scale(shard), scale("whole")) << shard;
+  }
+}
+
 TEST_F(RankRuns, DividedParametersAreSavedWholeAndGoOnWithAnotherNumberOfRanks) {
   ASSERT_EQ(ranks(4, "exp.toml train.optimizer=adamw --out whole").code, 0);
   const auto whole = losses_of(result("whole"));
@@ -243,7 +257,7 @@ TEST_F(RankRuns, WhatDividedParametersDoNotGoWithIsRefusedWithTheReason) {
     EXPECT_EQ(launched.code, 2) << launched.text;
     EXPECT_THAT(launched.text, HasSubstr(why));
   };
-  refused("'train.precision=\"float16-mixed\"'", "whether a step is left out is known to the scaler alone");
+  refused("'train.precision=\"bfloat16\"' train.master_weights=true", "each rank has masters of all parameters");
   refused("train.optimizer=adamw 'train.optimizer_states=\"8bit\"'",
           "train.optimizer_states keeps 256 values together");
   refused("'train.quantize=\"dynamic\"'", "train.quantize makes integers of a whole model");

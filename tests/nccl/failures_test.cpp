@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace tenon::test {
@@ -72,6 +77,23 @@ TEST(NcclFailures, ARankThatNeverComesIsNamed) {
   const Said said = ranks_of_which_one("late");
   EXPECT_THAT(said.text, ContainsRegex("rank 0 after a while: blames \\[2\\]: rank 0 of 4: rank 2 did not come to "
                                        "127.0.0.1:[0-9]+ within 2.0 s"));
+}
+
+TEST(NcclFailures, APortThatIsTakenIsNamedWithTheVariables) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  socklen_t size = sizeof here;
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&here), size), 0);
+  ASSERT_EQ(::listen(listener, 8), 0);
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&here), &size);
+  const std::string port = std::to_string(ntohs(here.sin_port));
+  ::setenv("TENON_TEST_TAKEN_PORT", port.c_str(), 1);
+  const Said said = ranks_of_which_one("port");
+  ::close(listener);
+  EXPECT_THAT(said.text,
+              HasSubstr("rank 0 of 4 cannot listen at 127.0.0.1:" + port +
+                        ", where MASTER_ADDR and MASTER_PORT say that the ranks meet: Address already in use"));
 }
 
 TEST(NcclFailures, TheLibraryThatIsMissingIsNamedWithWhatToDo) {

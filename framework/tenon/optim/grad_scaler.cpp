@@ -109,6 +109,10 @@ void GradScaler::unscale_(Optimizer& optimizer) {
   }
   state.was_checked = !gradients.empty();
   state.found_inf = is_any_infinite(gradients);
+  if (agreement_) {
+    state.was_checked = true;  // by some rank
+    state.found_inf = agreement_(state.found_inf);
+  }
   const auto inverse = static_cast<float>(1 / static_cast<double>(scale_));
   for (const Tensor& gradient : gradients) gradient.mul_(static_cast<double>(inverse));
   state.stage = Stage::kUnscaled;
@@ -117,14 +121,20 @@ void GradScaler::unscale_(Optimizer& optimizer) {
 Tensor GradScaler::step(Optimizer& optimizer, const Optimizer::LossClosure& closure) {
   if (!options_.enabled) return optimizer.step(closure);
   if (closure) throw Error("Closure use is not currently supported if GradScaler is enabled.");
+  Tensor result;
+  step_by(optimizer, [&] { result = optimizer.step(); });
+  return result;
+}
+
+void GradScaler::step_by(Optimizer& optimizer, const std::function<void()>& update) {
+  if (!options_.enabled) return update();
   check_scaled("step");
   PerOptimizer& state = optimizers_[&optimizer];
   if (state.stage == Stage::kStepped) throw Error("step() has already been called since the last update().");
   if (state.stage == Stage::kReady) unscale_(optimizer);
   if (!state.was_checked) throw Error("No inf checks were recorded for this optimizer.");
-  Tensor result = state.found_inf ? Tensor() : optimizer.step();
+  if (!state.found_inf) update();
   state.stage = Stage::kStepped;
-  return result;
 }
 
 void GradScaler::update(std::optional<double> new_scale) {

@@ -16,8 +16,10 @@
 #include <tenon/optim/optimizer.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tenon::optim {
@@ -53,6 +55,12 @@ class TENON_API GradScaler {
   /// The optimiser's step, unless a gradient was not finite; what the step returned, undefined where it was skipped.
   /// Throws Error without a scale() before, twice for one optimiser, without any gradient, and with a closure.
   Tensor step(Optimizer& optimizer, const Optimizer::LossClosure& closure = nullptr);
+  /// The same with `update` in place of the optimiser's step, as of one that is divided over ranks. Throws Error as
+  /// step().
+  void step_by(Optimizer& optimizer, const std::function<void()>& update);
+  /// From now on whether a gradient was not finite is what this says of what this rank found: where each rank has a
+  /// part of the gradients, all of them leave a step out, or none does. torch's ShardedGradScaler.
+  void set_agreement(std::function<bool(bool)> agreement) { agreement_ = std::move(agreement); }
   /// The factor for the next iteration; `new_scale` sets it. Throws Error without a scale() and a step() before.
   void update(std::optional<double> new_scale = {});
 
@@ -92,6 +100,7 @@ class TENON_API GradScaler {
   void check_scaled(const char* function) const;
 
   GradScalerOptions options_;
+  std::function<bool(bool)> agreement_;
   float scale_;
   std::int64_t growth_tracker_ = 0;  ///< steps in a row without an overflow
   bool has_scaled_ = false;

@@ -72,7 +72,9 @@ ExperimentResult Training::run_to_its_end() {
   resume();
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
   ranks_.shard(*model_.module, *optimizer_, config_.device);
-  if (ranks_.divides_gradients()) {  // made whole on each rank: what counts is what it has from now on
+  if (ranks_.divides_gradients()) {
+    precision_->agree_by([this](bool found) { return ranks_.any(found); });
+    // The model was made whole on each rank: what counts is what it has from now on.
     device_.allocator().trim(0);
     device_.allocator().reset_peak_stats();
   }

@@ -55,6 +55,7 @@ void MixedPrecision::begin_step() {
   if (!scaler_.is_enabled()) return;
   const std::optional<optim::GradScalerState> state = scaler_.state_dict();
   scaler_ = optim::GradScaler();
+  scaler_.set_agreement(agreement_);
   scaler_.load_state_dict(state);
 }
 
@@ -66,12 +67,17 @@ void MixedPrecision::unscale(optim::Optimizer& optimizer) {
 }
 
 void MixedPrecision::step(optim::Optimizer& optimizer) {
+  step_by(optimizer, [&] { optimizer.step(); });
+}
+
+void MixedPrecision::step_by(optim::Optimizer& optimizer, const std::function<void()>& update) {
   if (skips_) {
-    scaler_.step(optimizer);
+    scaler_.step_by(optimizer, update);
   } else {
     if (!is_unscaled_) unscale(optimizer);
-    optimizer.step();
+    update();
   }
+  is_unscaled_ = false;
   scaler_.update();
 }
 

@@ -7,9 +7,11 @@
 #include <tenon/core/dtype.h>
 #include <tenon/optim/grad_scaler.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tenon::train {
@@ -51,6 +53,10 @@ class MixedPrecision {
   void unscale(optim::Optimizer& optimizer);
   /// The optimiser's step, left out where a gradient is not finite, and the factor for the next one.
   void step(optim::Optimizer& optimizer);
+  /// The same with `update` in place of the optimiser's step.
+  void step_by(optim::Optimizer& optimizer, const std::function<void()>& update);
+  /// Each rank has a part of the gradients: whether a step is left out is what this says of what one of them found.
+  void agree_by(std::function<bool(bool)> agreement) { agreement_ = std::move(agreement); }
 
   /// From now on no step is left out: for runs whose memory is what is asked for, and not their values.
   void never_skip() { skips_ = false; }
@@ -64,6 +70,7 @@ class MixedPrecision {
   std::optional<Dtype> autocast_;
   optim::GradScaler scaler_;
   bool skips_ = true, is_unscaled_ = false;
+  std::function<bool(bool)> agreement_;
 };
 
 }  // namespace tenon::train

@@ -241,9 +241,6 @@ void check_ranks(const ExperimentConfig& config) {
   const Options& train = config.section("train");
   if (train.boolean("master_weights"))
     refuse("distributed.shard", "with train.master_weights each rank has masters of all parameters: leave one out");
-  if (train.text("precision").starts_with("float16"))
-    refuse("distributed.shard",
-           "with train.precision = \"float16…\" whether a step is left out is known to the scaler alone");
   if (shard == "optimizer") return;
   if (train.text("optimizer_states") != "full")
     refuse("distributed.shard",

@@ -112,7 +112,7 @@ void TrainingStep::update() {
   }
   updating_ = true;
   if (parts_.ranks.is_sharded()) {
-    parts_.ranks.step();
+    parts_.precision.step_by(parts_.optimizer, [this] { parts_.ranks.step(); });
   } else if (parts_.masters != nullptr) {
     parts_.masters->step(parts_.optimizer);
   } else {
