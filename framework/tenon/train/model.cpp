@@ -27,6 +27,7 @@ struct KnownModel {
   std::vector<std::string> settings;  ///< that it reads
   Presets (*presets)() = nullptr;
   bool serves = false;
+  bool has_closed_form = false;  ///< Model::activations
 };
 
 const std::vector<KnownModel>& known_models() {
@@ -68,14 +69,16 @@ const std::vector<KnownModel>& known_models() {
        Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "dropout"},
        nullptr,
-       /*serves=*/true},
+       /*serves=*/true,
+       /*has_closed_form=*/true},
       {"gpt2",
        make_gpt,
        Task::kLanguage,
        Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "preset", "dropout"},
        gpt2_presets,
-       /*serves=*/true},
+       /*serves=*/true,
+       /*has_closed_form=*/true},
       {"llama",
        make_llama,
        Task::kLanguage,
@@ -144,6 +147,8 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+bool has_closed_form(std::string_view model) { return find(model).has_closed_form; }
+
 std::vector<std::string> settings_of(std::string_view model) {
   const KnownModel& known = find(model);
   std::vector<std::string> settings = known.settings;
@@ -198,6 +203,8 @@ Model make_model(const ModelRequest& request) {
                         .inplace_activations = request.inplace_activations,
                         .mixed_precision = request.mixed_precision,
                         .lora_rank = request.lora_rank,
+                        .lora_layers = request.lora_layers,
+                        .lora_integers = request.lora_integers,
                         .checkpoint = request.checkpoint};
   return known.make(resolved);
 }
