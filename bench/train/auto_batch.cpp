@@ -20,9 +20,11 @@ using namespace tenon;
 using Clock = std::chrono::steady_clock;
 
 struct Subject {
+  const char* name;
   const char* model;
   const char* capacity;
   std::vector<std::string> settings;
+  std::int64_t least = 1;  ///< an example for each part
 };
 
 const std::vector<Subject>& subjects() {
@@ -34,11 +36,17 @@ const std::vector<Subject>& subjects() {
   };
   const std::vector<std::string> pictures{"data.limit=500", "data.test_limit=100", "train.test_batch_size=100"};
   static const std::vector<Subject> all = {
-      {"lenet", "32MiB", pictures},
-      {"resnet18", "512MiB", pictures},
-      {"unet", "2GiB", pictures},
-      {"gpt", "1GiB", on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128"})},
-      {"llama", "1GiB", on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128"})}};
+      {"lenet", "lenet", "32MiB", pictures},
+      {"resnet18", "resnet18", "512MiB", pictures},
+      {"unet", "unet", "2GiB", pictures},
+      {"gpt", "gpt", "1GiB", on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128"})},
+      {"gpt in 4 parts", "gpt", "256MiB",
+       on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128", "train.micro_batches=4"}),
+       4},
+      {"gpt, loss in 7 chunks", "gpt", "1GiB",
+       on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128", "train.chunked_loss=7"})},
+      {"llama", "llama", "1GiB",
+       on_text({"model.hidden=128", "model.layers=4", "model.heads=4", "model.context=128"})}};
   return all;
 }
 
@@ -80,7 +88,7 @@ void compare(const Subject& subject, const std::string& allocator, std::int64_t 
   };
   const auto again = Clock::now();
   std::int64_t largest = 0, first_failed = 0;
-  for (std::int64_t n = 1; n <= most; ++n) {
+  for (std::int64_t n = subject.least; n <= most; ++n) {
     if (fits(n)) {
       largest = n;
     } else if (first_failed == 0) {
@@ -88,7 +96,7 @@ void compare(const Subject& subject, const std::string& allocator, std::int64_t 
     }
   }
   const double every = seconds_since(again);
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.2f} | {:.2f} | {:.3f} |\n", subject.model, subject.capacity,
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.2f} | {:.2f} | {:.3f} |\n", subject.name, subject.capacity,
              allocator, choice.batch_size, largest, first_failed, choice.probes, search, every, search / every);
   std::fflush(stdout);
 }
@@ -102,7 +110,7 @@ int main(int argc, char** argv) {
       "share |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n");
   for (const Subject& subject : subjects()) {
-    if (!wanted.empty() && std::ranges::find(wanted, subject.model) == wanted.end()) continue;
+    if (!wanted.empty() && std::ranges::find(wanted, subject.name) == wanted.end()) continue;
     const std::int64_t most = most_of(subject);
     for (const char* allocator : {"caching", "expandable", "mortise"}) compare(subject, allocator, most);
   }

@@ -2,8 +2,10 @@
 // them, change no loss, and say what they cannot do.
 #include "train/experiment_fixture.h"
 
+#include <tenon/train/estimate/checkpoint_budget.h>
 #include <tenon/train/estimate/memory_estimate.h>
 #include <tenon/train/estimate/searched_settings.h>
+#include <tenon/train/model.h>
 
 #include <gmock/gmock.h>
 
@@ -70,7 +72,7 @@ class CheckpointBudget : public Experiment {
 
 TEST_F(CheckpointBudget, OfAShareChoosesTheFewestBlocksWithoutAClosedForm) {
   const std::vector<Words> models = {{"model.name=\"lstm-lm\""},
-                                     {"model.name=\"gpt\"", "train.lora_rank=2", "train.lora_layers=\"qkv\""},
+                                     {"model.name=\"gpt\"", "train.lora_rank=2", "train.lora_layers=\"block0\""},
                                      {"model.name=\"gpt\"", "train.checkpoint_keep=\"gelu,layer_norm\""}};
   for (const Words& model : models) {
     SCOPED_TRACE(model.back());
@@ -146,6 +148,34 @@ TEST_F(CheckpointBudget, ThatNobodyHasSettledIsRefusedByARun) {
   install(open);
   EXPECT_THAT([&] { run_experiment(open, sink); },
               ::testing::ThrowsMessage<Error>(HasSubstr("settle_searched() says which blocks keep to it")));
+}
+
+// Not even the data are read.
+TEST_F(CheckpointBudget, OfAShareIsSettledWithoutARunWhereAClosedFormIsKnown) {
+  const Words nothing_to_read = {"model.name=\"gpt\"", "data.path=\"" + (folder / "no such file").string() + "\"",
+                                 "train.checkpoint=true", "train.checkpoint_budget=0.6"};
+  ExperimentConfig known = config(nothing_to_read);
+  EXPECT_FALSE(with_checkpoint_blocks(known, sink));
+  Words low_rank = nothing_to_read;
+  low_rank.insert(low_rank.end(), {"train.lora_rank=2", "train.precision=\"bfloat16-mixed\""});
+  ExperimentConfig known_too = config(low_rank);
+  EXPECT_FALSE(with_checkpoint_blocks(known_too, sink));
+  Words measured = nothing_to_read;
+  measured[0] = "model.name=\"llama\"";
+  ExperimentConfig unknown = config(measured);
+  EXPECT_THROW(with_checkpoint_blocks(unknown, sink), Error);
+}
+
+TEST_F(CheckpointBudget, TheModelsWithAClosedFormAreThoseThatSaySo) {
+  for (const std::string& name : train::model_names()) {
+    const ExperimentConfig experiment =
+        config({"model.name=\"" + name + "\"", "model.multipliers=\"1,2\"", "model.hidden=32", "model.heads=2"});
+    const train::DataShape data = train::reads_text(train::task_of(name))
+                                      ? train::DataShape{.vocabulary = 30, .context = 16}
+                                      : train::DataShape{.height = 32, .width = 32};
+    const train::Model model = train::make_model({.options = experiment.section("model"), .data = data});
+    EXPECT_EQ(model.activations.blocks > 0, train::has_closed_form(name)) << name;
+  }
 }
 
 }  // namespace

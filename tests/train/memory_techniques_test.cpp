@@ -169,6 +169,34 @@ TEST_F(MemoryTechniques, LowRankMatricesTakeWhatTheoryExpectsWithEverySwitch) {
   }
 }
 
+TEST_F(MemoryTechniques, LowRankMatricesTakeWhatTheoryExpectsInMixedPrecisionAndBesideSomeLayers) {
+  const std::vector<std::vector<std::string>> variants = {
+      {},
+      {"model.activation=\"gelu\""},
+      {"model.dropout=0.1", "model.activation=\"gelu\""},
+      {"train.lora_rank=64", "model.dropout=0.1"},
+      {"model.vocabulary=4000", "train.zero_grad=\"none\""},
+      {"model.layers=3", "train.batch_size=64"},
+      {"train.batch_size=4", "train.zero_grad=\"none\"", "train.optimizer_in_backward=true"},
+      {"model.vocabulary=8000", "train.chunked_loss=8", "train.test_batch_size=1"},
+      {"train.micro_batches=4"},
+  };
+  for (const char* precision : {"float32", "bfloat16-mixed"}) {
+    // "w" is in the names of both layers of the perceptron.
+    for (const char* layers : {"", "qkv", "out", "widen", "narrow", "w"}) {
+      for (const std::vector<std::string>& variant : variants) {
+        if (variant.size() > 1 && (std::string_view(layers) == "out" || std::string_view(layers) == "narrow")) continue;
+        SCOPED_TRACE(fmt::format("{} '{}' {}", precision, layers, fmt::join(variant, " ")));
+        std::vector<std::string> words = kOnAddresses;
+        words.insert(words.end(), variant.begin(), variant.end());
+        words.push_back(fmt::format("train.precision=\"{}\"", precision));
+        words.push_back(fmt::format("train.lora_layers=\"{}\"", layers));
+        expect_theory(rows(words, {"low-rank matrices", "low-rank + checkpointing"}));
+      }
+    }
+  }
+}
+
 TEST_F(MemoryTechniques, OffloadLeavesOnTheDeviceWhatTheoryExpectsWithEverySwitch) {
   const std::vector<std::vector<std::string>> variants = {
       {"model.activation=\"gelu\""},

@@ -21,9 +21,10 @@ enum class Overwrites {
 
 /// What only some models can.
 struct Abilities {
-  bool serves = false;      ///< requests
-  bool has_stages = false;  ///< it is made of layers, which a pipeline divides over devices
-  bool is_divided = false;  ///< train.tensor_parallel divides each of them over ranks
+  bool serves = false;           ///< requests
+  bool has_stages = false;       ///< it is made of layers, which a pipeline divides over devices
+  bool is_divided = false;       ///< train.tensor_parallel divides each of them over ranks
+  bool has_closed_form = false;  ///< Model::activations
 };
 
 struct KnownModel {
@@ -95,14 +96,14 @@ const std::vector<KnownModel>& known_models() {
        Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "dropout"},
        nullptr,
-       {.serves = true, .has_stages = true, .is_divided = true}},
+       {.serves = true, .has_stages = true, .is_divided = true, .has_closed_form = true}},
       {"gpt2",
        make_gpt,
        Task::kLanguage,
        Overwrites::kStream,
        {"hidden", "layers", "heads", "tied", "activation", "positions", "preset", "dropout"},
        gpt2_presets,
-       {.serves = true, .has_stages = true, .is_divided = true}},
+       {.serves = true, .has_stages = true, .is_divided = true, .has_closed_form = true}},
       {"llama",
        make_llama,
        Task::kLanguage,
@@ -171,6 +172,8 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+bool has_closed_form(std::string_view model) { return find(model).can.has_closed_form; }
+
 std::vector<std::string> settings_of(std::string_view model) {
   const KnownModel& known = find(model);
   std::vector<std::string> settings = known.settings;
@@ -231,6 +234,8 @@ Model make_model(const ModelRequest& request) {
                         .inplace_activations = request.inplace_activations,
                         .mixed_precision = request.mixed_precision,
                         .lora_rank = request.lora_rank,
+                        .lora_layers = request.lora_layers,
+                        .lora_integers = request.lora_integers,
                         .checkpoint = request.checkpoint,
                         .tensor_parallel = request.tensor_parallel};
   return known.make(resolved);

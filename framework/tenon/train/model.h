@@ -38,6 +38,8 @@ struct ModelRequest {
   bool inplace_activations = false;
   bool mixed_precision = false;  ///< it will run under autocast: for its closed forms
   std::int64_t lora_rank = 0;    ///< > 0: only matrices beside its linear layers will learn: likewise
+  std::string lora_layers{};     ///< beside those whose path has this in it: likewise
+  bool lora_integers = false;    ///< beside weights of integers: likewise
   CheckpointedBlocks checkpoint{};
   SharedTensorParallel tensor_parallel = nullptr;  ///< of divided_models()
 };
@@ -89,6 +91,9 @@ Model language_model_of(Holder holder) {
 
 /// In the order of their size.
 TENON_API std::vector<std::string> model_names();
+
+/// Whether it says what theory expects that its blocks keep: Model::activations. Throws Error for an unknown name.
+TENON_API bool has_closed_form(std::string_view model);
 
 /// The settings of [model] that this model, or its data, reads, besides its name. Throws Error for an unknown name.
 TENON_API std::vector<std::string> settings_of(std::string_view model);

@@ -62,6 +62,12 @@ class Step {
     return form_.embedding + again * (form_.block_input + request_.kept.elements) + (blocks - again) * form_.block -
            less;
   }
+  /// Weights in 16 bits that do not learn, of the first so many blocks.
+  double frozen_of(double blocks) const {
+    const double again = std::min(blocks, static_cast<double>(request_.checkpointed));
+    const double less = request_.checkpointed == 0 && blocks > 0 ? form_.frozen_first_less : 0;
+    return (blocks - again) * form_.frozen - less;
+  }
   /// Gradients of parameters, where `there` of them have come in this backward pass.
   double of_parameters(double there) const {
     if (request_.optimizer_in_backward) return 0;
@@ -95,27 +101,34 @@ class Step {
     const auto blocks = static_cast<double>(form_.blocks);
     const double before = is_held_ ? parameters_ : 0, casts = blocks * casts_.block;
     const double passing = request_.offloaded ? form_.away_forward : kept_by(blocks) + form_.passing;
-    if (!runs_again(blocks)) peaks_.moment(n_ * passing, before, casts);
+    const double frozen = frozen_of(blocks);
+    if (!runs_again(blocks)) {
+      peaks_.moment(n_ * passing + frozen - form_.frozen_late, before, casts);
+      if (form_.frozen_late > 0) peaks_.moment(n_ * (kept_by(blocks) + form_.passing_late) + frozen, before, casts);
+    }
     if (request_.loss_chunks > 0) {
       const double chunk = (logits_ + form_.head_passing) / chunks();
-      peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_input + chunk), before, casts + casts_.head);
+      peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_input + chunk) + frozen + form_.frozen_head, before,
+                    casts + casts_.head);
       return;
     }
-    peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_passing), before, casts + casts_.head);
+    peaks_.moment(n_ * (kept_by(blocks) + head_ + form_.head_passing) + frozen + form_.frozen_head, before,
+                  casts + casts_.head);
   }
 
   void head() {
     const auto blocks = static_cast<double>(form_.blocks);
-    const double kept = kept_by(blocks) + head_;
+    const double kept = kept_by(blocks) + head_, frozen = frozen_of(blocks);
     const double casts = casts_.head + (runs_again(blocks) ? 0 : casts_of(blocks));
     if (request_.loss_chunks > 0) {
       // Beside them the gradients of the layer and of what it reads grow from chunk to chunk.
       const double passing = gradients_.chunk_passing / chunks() + gradients_.chunk_input;
-      peaks_.moment(n_ * kept, of_parameters(0) + gradients_.chunk_parameters + n_ * passing, casts);
+      peaks_.moment(n_ * kept + frozen + form_.frozen_head,
+                    of_parameters(0) + gradients_.chunk_parameters + n_ * passing, casts);
       return;
     }
-    peaks_.moment(n_ * kept, of_parameters(0) + n_ * gradients_.head_passing, casts);
-    peaks_.moment(n_ * (kept - logits_),
+    peaks_.moment(n_ * kept + frozen + form_.frozen_head, of_parameters(0) + n_ * gradients_.head_passing, casts);
+    peaks_.moment(n_ * (kept - logits_) + frozen,
                   of_parameters(0) + gradients_.head_parameters + gradients_.head_beside +
                       n_ * gradients_.head_late_passing + for_masters_in_backward(gradients_.head_parameters),
                   casts + in_backward(gradients_.head_parameters));
@@ -131,16 +144,24 @@ class Step {
     const double again = request_.offloaded ? form_.away_backward
                                             : others_keep + (runs_again(block) ? form_.block - form_.block_input : 0);
     const double casts = casts_of(block), others = std::max(0.0, casts - casts_.block);
-    if (runs_again(block)) peaks_.moment(n_ * (again + form_.passing), there + n_ * form_.block_input, casts);
+    const double frozen = frozen_of(block) + (runs_again(block) ? form_.frozen : 0);
+    const double frozen_of_others = std::max(0.0, frozen - form_.frozen);
+    if (runs_again(block)) {
+      const double passed = there + n_ * form_.block_input;
+      peaks_.moment(n_ * (again + form_.passing) + frozen - form_.frozen_late, passed, casts);
+      if (form_.frozen_late > 0) peaks_.moment(n_ * (again + form_.passing_late) + frozen, passed, casts);
+    }
     const double most = std::max(
         {n_ * gradients_.passing + gradients_.beside_passing, n_ * gradients_.beside_largest + gradients_.largest,
          n_ * gradients_.beside_updated + gradients_.largest + for_masters_in_backward(gradients_.largest)});
-    peaks_.moment(n_ * (again - gradients_.gone_when_passing), there + most + (adds_up ? 0 : gradients_.first),
+    peaks_.moment(n_ * (again - gradients_.gone_when_passing) + frozen - form_.frozen_narrow,
+                  there + most + (adds_up ? 0 : gradients_.first),
                   std::max(0.0, casts - casts_.behind) + in_backward(gradients_.largest));
     if (request_.offloaded)
       peaks_.moment(n_ * form_.away_late, there + n_ * gradients_.late_beside_away + (adds_up ? 0 : gradients_.late),
                     0);
-    peaks_.moment(n_ * others_keep, there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
+    peaks_.moment(n_ * others_keep + frozen_of_others,
+                  there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
     if (!adds_up) peaks_.moment(n_ * others_keep, there + n_ * gradients_.last_passing + gradients_.last, others);
   }
 

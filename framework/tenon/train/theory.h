@@ -21,13 +21,19 @@ struct ActivationForm {
   double attention = 0;
   double attention_share = 0;  ///< of a block's work; the rest is its products'
   double low_rank_work = 0;    ///< of matrices beside frozen layers, in units of the plain step; 0: every layer learns
-  double head = 0;             ///< after the last block, up to the loss
-  double passing = 0;          ///< in a block's forward pass beside what it keeps, at most
-  double head_passing = 0;     ///< gone when the loss is there
-  double head_input = 0;       ///< held by whoever computes the loss in chunks, beside what the head keeps of it
-  double away_forward = 0;     ///< in a block's forward pass, at most, where what it keeps is offloaded
-  double away_backward = 0;    ///< of that, back on the device while most gradients pass through the block
-  double away_late = 0;        ///< the same while attention's gradients pass
+  double frozen = 0;  ///< not of an example: a block's weights that do not learn, in 16 bits, until its backward
+  double frozen_first_less = 0;  ///< of those, what the first block needs not, as above
+  double frozen_narrow = 0;      ///< of those, what is gone when most passes in backward
+  double frozen_late = 0;        ///< of those, what is not yet there when most passes in the forward pass
+  double passing_late = 0;       ///< in a block's forward pass, at most, once all of those are there
+  double frozen_head = 0;        ///< the output layer's
+  double head = 0;               ///< after the last block, up to the loss
+  double passing = 0;            ///< in a block's forward pass beside what it keeps, at most
+  double head_passing = 0;       ///< gone when the loss is there
+  double head_input = 0;         ///< held by whoever computes the loss in chunks, beside what the head keeps of it
+  double away_forward = 0;       ///< in a block's forward pass, at most, where what it keeps is offloaded
+  double away_backward = 0;      ///< of that, back on the device while most gradients pass through the block
+  double away_late = 0;          ///< the same while attention's gradients pass
 };
 
 /// Gradients that pass, in elements of one example, and those of parameters, in elements; a half as above.

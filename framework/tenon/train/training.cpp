@@ -139,6 +139,8 @@ void Training::prepare() {
                                 .inplace_activations = options_.boolean("inplace_activations"),
                                 .mixed_precision = precision.autocast.has_value(),
                                 .lora_rank = options_.integer("lora_rank"),
+                                .lora_layers = options_.text("lora_layers"),
+                                .lora_integers = options_.text("lora_weights") != "float",
                                 .checkpoint = checkpoint_,
                                 .tensor_parallel = ranks_.tensor_parallel()};
   model_ = make_model_on_device(config_, request, /*stays_on_host=*/ranks_.divides_gradients());

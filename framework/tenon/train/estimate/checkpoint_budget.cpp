@@ -46,6 +46,7 @@ class BlockSearch {
 
   /// Nothing where the run itself knows better.
   std::optional<CheckpointChoice> search() {
+    if (share_ > 0 && is_closed_form_known(config_)) return std::nullopt;
     const ExperimentResult all = run(kAllBlocks);
     if (share_ > 0 && figure(all, "expected_activation_bytes") > 0) return std::nullopt;
     choice_.of = static_cast<std::int64_t>(figure(all, kCheckpointedBlocks));

@@ -123,7 +123,9 @@ Model make_gpt(const ModelRequest& request) {
   model.gradients.embedding_parameters = table;
   if (options.lora_rank == 0) return model;
   // Neither the table nor the last normalisation learns.
-  model.gradients.head_parameters = model.gradients.chunk_parameters = 0;
+  if (!has_low_rank_form(options)) model.activations.blocks = 0;
+  model.activations.frozen_head = std::exchange(model.casts.head, 0.0);
+  model.gradients.head_parameters = model.gradients.head_beside = model.gradients.chunk_parameters = 0;
   model.gradients.embedding = model.gradients.embedding_parameters = 0;
   return model;
 }

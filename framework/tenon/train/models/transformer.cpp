@@ -70,6 +70,25 @@ struct GeluLinear : autograd::Function<GeluLinear> {
 
 }  // namespace
 
+namespace {
+
+/// Of the blocks in the Transformer "body", by the same rule as add_lora() is told.
+LowRankLayers low_rank_layers(const std::string& part, std::int64_t blocks) {
+  LowRankLayers layers;
+  const auto chosen = [&](const char* name) {
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < blocks; ++i)
+      if (fmt::format("body.block{}.{}", i, name).find(part) != std::string::npos) ++found;
+    if (found != 0 && found != blocks) layers.are_alike = false;
+    return found == blocks;
+  };
+  layers.qkv = chosen("qkv"), layers.out = chosen("out"), layers.widen = chosen("widen");
+  layers.narrow = chosen("narrow");
+  return layers;
+}
+
+}  // namespace
+
 TransformerOptions transformer_options(const ModelRequest& request, bool causal) {
   const Options& model = request.options;
   TransformerOptions options{.width = model.integer("hidden"),
@@ -81,11 +100,13 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
                              .inplace = request.inplace_activations,
                              .mixed = request.mixed_precision,
                              .lora_rank = request.lora_rank,
+                             .lora_integers = request.lora_integers,
                              .checkpoint = request.checkpoint,
                              .ranks = request.tensor_parallel};
   if (options.width % options.heads != 0) {
     throw Error(fmt::format("model.hidden = {} is not divisible by model.heads = {}", options.width, options.heads));
   }
+  if (options.lora_rank > 0) options.lora_layers = low_rank_layers(request.lora_layers, options.layers);
   own_part(options.ranks, options.heads, "model.heads");
   return options;
 }
@@ -100,20 +121,55 @@ std::int64_t positions_of(const ModelRequest& request) {
 
 namespace {
 
-/// Matrices beside frozen layers: each layer keeps its narrow product, and GELU its values beside its input, since a
-/// layer with matrices reads them. Most passes when the hidden layer's two parts are added up, three times its size.
-/// What is before the first block does not learn, so that its stream is not kept, nor what a frozen output layer reads.
+/// Of the matrices beside a block's layers, in units of width * rank.
+double rows_of(const LowRankLayers& layers) {
+  return (layers.qkv ? 4 : 0) + (layers.out ? 2 : 0) + (layers.widen ? 5 : 0) + (layers.narrow ? 5 : 0);
+}
+
+/// Matrices beside frozen layers: each such layer keeps its input and its narrow product, and GELU its values beside
+/// its input where the narrow layer has them. What is before the first layer that learns keeps nothing, nor does a
+/// frozen output layer. Under autocast frozen weights are cast for each product, and kept for its backward.
 void add_low_rank(const TransformerOptions& options, double positions, ActivationForm& form) {
-  const double unit = positions * static_cast<double>(options.width);
-  const double narrow = positions * static_cast<double>(options.lora_rank);
-  const double hidden = (options.relu ? 1 : 2) * 4 * unit, mask = options.dropout > 0 ? unit : 0;
+  const LowRankLayers& layers = options.lora_layers;
+  const double width = static_cast<double>(options.width), unit = positions * width;
+  const double part = options.mixed ? kHalf : 1, sums = positions * static_cast<double>(options.heads);
+  const double narrow = part * positions * static_cast<double>(options.lora_rank);
+  const double values = options.relu || !layers.narrow ? 0 : 4 * part * unit,
+               mask = options.dropout > 0 ? part * unit : 0;
   form.embedding = 0;
-  form.block += 4 * narrow + (options.relu ? 0 : 4 * unit);
-  form.passing = 12 * unit - hidden - mask - narrow;
-  form.first_less = unit + 2 * positions;
-  form.head -= unit;
-  form.head_input += unit;
-  form.low_rank_work = 16.0 * static_cast<double>(options.lora_rank) / (12.0 * static_cast<double>(options.width));
+  form.block += (layers.qkv + layers.out + layers.widen + layers.narrow) * narrow + values -
+                (layers.qkv ? 0 : part * unit) - (layers.widen ? 0 : part * unit);
+  // Behind the narrow layer: what it gives, in parts, what ReLU has read or GELU given, and what the norm gave where
+  // nothing keeps it. Behind the wide one: its two parts and their sum, of which it keeps what is counted already.
+  const double of_norm = options.mixed ? unit : layers.widen ? 0 : unit, once_more = values > 0 ? 0 : 4 * part * unit;
+  const double at_narrow = of_norm + once_more + (layers.narrow ? 3 : 1) * part * unit - mask;
+  const double at_widen = layers.widen ? (options.mixed ? unit : 0) + 8 * part * unit - values - mask - narrow : 0;
+  form.passing_late = std::max(at_narrow, options.mixed ? (3 + kHalf) * unit : 0);
+  form.passing = std::max(at_widen, form.passing_late);
+  // The first block's stream; then what is before the first layer that learns.
+  double less = unit + 2 * positions, frozen_less = 3 * width * width;
+  if (!layers.qkv) {
+    less += 3 * part * unit + sums;
+    frozen_less += width * width;
+    if (!layers.out) {
+      less += part * unit + unit + 2 * positions;
+      frozen_less += 4 * width * width;
+      if (!layers.widen) {
+        less += options.relu ? 0 : 4 * part * unit;
+        frozen_less += 4 * width * width;
+      }
+    }
+  }
+  form.first_less = less;
+  form.head -= part * unit;
+  form.head_input += part * unit;
+  if (options.mixed && !options.lora_integers) {
+    form.frozen = kHalf * 12 * width * width;
+    form.frozen_first_less = kHalf * frozen_less;
+    form.frozen_narrow = kHalf * 4 * width * width;
+    if (at_widen > form.passing_late) form.frozen_late = form.frozen_narrow;
+  }
+  form.low_rank_work = rows_of(layers) * static_cast<double>(options.lora_rank) / (12.0 * width);
 }
 
 }  // namespace
@@ -209,17 +265,24 @@ GradientForm mixed_gradient_form(const TransformerOptions& options, const BlockS
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length) {
   const BlockSize size(options, length);
   const double width = size.width, unit = size.unit, in_parts = unit / size.parts;
-  if (options.mixed) return mixed_gradient_form(options, size);
   if (options.lora_rank > 0) {
-    // The stream's, and three of the hidden layer: from its weight, from the matrices, and both together.
-    const double row = width * static_cast<double>(options.lora_rank);
-    return {.passing = 13 * unit,
-            .gone_when_passing = options.relu ? 0 : 4 * unit,
-            .first = 5 * row,
+    // The stream's, and three of the hidden layer: from its weight, from the matrices, and both together. Without
+    // matrices there two, or GELU's values, its slope and the gradients on both sides of it.
+    const double row = width * static_cast<double>(options.lora_rank), part = options.mixed ? kHalf : 1;
+    const bool narrow = options.lora_layers.narrow;
+    const double values = options.mixed || options.dropout > 0 ? 13 : 12;  // and what they are read from again
+    return {.passing = unit + part *
+                                  (narrow         ? 12
+                                   : options.relu ? 8
+                                                  : values) *
+                                  unit,
+            .gone_when_passing = options.relu || !narrow ? 0 : 4 * part * unit,
+            .first = narrow ? 5 * row : 0,
             .largest = 4 * row,
-            .late_passing = 7 * unit,
-            .block_parameters = 16 * row};
+            .late_passing = unit + part * 6 * unit,
+            .block_parameters = rows_of(options.lora_layers) * row};
   }
+  if (options.mixed) return mixed_gradient_form(options, size);
   GradientForm form{.passing = unit + 8 * in_parts,
                     .first = 4 * size.square + width,
                     .beside_largest = 2 * unit + 4 * in_parts,
@@ -244,9 +307,17 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
   return form;
 }
 
+bool has_low_rank_form(const TransformerOptions& options) {
+  const LowRankLayers& layers = options.lora_layers;
+  const bool are_all = layers.qkv && layers.out && layers.widen && layers.narrow;
+  return layers.are_alike && (!options.lora_integers || (are_all && !options.mixed));
+}
+
 CastForm cast_form(const TransformerOptions& options) {
   if (!options.mixed) return {};
   const BlockSize size(options, 0);
+  if (options.lora_rank > 0)
+    return {.block = kHalf * rows_of(options.lora_layers) * size.width * static_cast<double>(options.lora_rank)};
   return {.block = kHalf * (12 * size.square + (7 / size.parts + 2) * size.width),
           .behind = options.relu ? kHalf * 4 * size.square : 0};
 }

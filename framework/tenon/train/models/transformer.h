@@ -14,6 +14,12 @@ namespace tenon::train {
 /// Of the normal distribution from which first weights are drawn (Radford et al., 2019).
 inline constexpr double kInitialDeviation = 0.02;
 
+/// The layers of a block that matrices are beside.
+struct LowRankLayers {
+  bool qkv = true, out = true, widen = true, narrow = true;
+  bool are_alike = true;  ///< in every block; without that no closed form is known
+};
+
 struct TransformerOptions {
   std::int64_t width = 0, layers = 0, heads = 0;
   double dropout = 0;
@@ -22,8 +28,10 @@ struct TransformerOptions {
   bool exact_gelu = false;  ///< else GPT-2's approximation by tanh
   double norm_epsilon = 1e-5;
   bool inplace = false;
-  bool mixed = false;          ///< trained under autocast: what a model keeps is asked for
-  std::int64_t lora_rank = 0;  ///< > 0: only matrices beside the linear layers of its blocks learn: likewise
+  bool mixed = false;           ///< trained under autocast: what a model keeps is asked for
+  std::int64_t lora_rank = 0;   ///< > 0: only matrices beside linear layers of its blocks learn: likewise
+  LowRankLayers lora_layers{};  ///< which
+  bool lora_integers = false;   ///< beside weights of integers
   CheckpointedBlocks checkpoint{};
   SharedTensorParallel ranks = nullptr;  ///< that divide its layers
 };
@@ -43,6 +51,10 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
 /// layer. The largest parameter is a layer of the perceptron. Later, those of q, k and v are put together beside the
 /// stream's.
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length);
+
+/// Whether both are known where matrices of low rank learn: beside the same layers of every block, and, where weights
+/// are integers, beside all of them and without autocast.
+bool has_low_rank_form(const TransformerOptions& options);
 
 /// The parameters of its blocks that autocast casts; none without it. Norms take theirs in float32.
 CastForm cast_form(const TransformerOptions& options);

@@ -150,9 +150,14 @@ void check_lora(const ExperimentConfig& config) {
 
 }  // namespace
 
-bool has_low_rank_form(const Options& train) {
-  return train.text("lora_layers").empty() && !train.text("precision").ends_with("-mixed") &&
-         !offload_of(train).activations;
+bool has_low_rank_form(const Options& train) { return !offload_of(train).activations; }
+
+bool is_closed_form_known(const ExperimentConfig& config) {
+  const Options& train = config.section("train");
+  if (!has_closed_form(config.section("model").text("name")) || !kept_kinds(config).operators.empty()) return false;
+  if (train.integer("lora_rank") == 0) return true;
+  const bool beside_floats = train.text("lora_weights") == "float" || !train.text("precision").ends_with("-mixed");
+  return has_low_rank_form(train) && train.text("lora_layers").empty() && beside_floats;
 }
 
 CheckpointPolicy policy_of(const KeptKinds& kinds, std::shared_ptr<OperatorNames> met) {

@@ -55,9 +55,11 @@ inline constexpr const char* kCheckpointedBlocks = "checkpointed_blocks";
 /// Why a budget of that share cannot be kept: where all blocks run again, `least` of the peak is left.
 std::string leaves_too_much(double budget, std::int64_t blocks, double least);
 
-/// Whether the closed form of a model with low-rank matrices is known: in one precision, beside all linear layers, with
-/// activations on the device.
+/// Whether the closed form of a model with low-rank matrices is known: with activations on the device.
 bool has_low_rank_form(const Options& train);
+
+/// Whether a closed form of what blocks keep is known before the model is made: false also where only the model knows.
+bool is_closed_form_known(const ExperimentConfig& config);
 
 /// Throws ConfigError, with the reason, for techniques that make no sense together.
 Techniques techniques_of(const ExperimentConfig& config);
