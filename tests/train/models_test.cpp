@@ -105,8 +105,12 @@ TEST_F(Models, TheFirstBlockMayRunAgainAlone) {
 TEST_F(Models, InPlaceActivationsAndZeroedGradientsChangeNothing) {
   for (const std::string& model : kAll) {
     const ExperimentResult plain = run_small(model, {"model.activation=\"relu\""});
-    EXPECT_TRUE(same_results(plain, run_small(model, {"model.activation=\"relu\"", "train.inplace_activations=true"})))
-        << model;
+    const bool overwrites = model != "ddpm" && model != "latent-diffusion";  // these are refused: SiLU and GELU alone
+    if (overwrites) {
+      const ExperimentResult in_place =
+          run_small(model, {"model.activation=\"relu\"", "train.inplace_activations=true"});
+      EXPECT_TRUE(same_results(plain, in_place)) << model;
+    }
     // An expert that no symbol was sent to has no gradient, and AdamW moves on where it has one of zeros.
     if (model == "moe") continue;
     EXPECT_TRUE(same_results(plain, run_small(model, {"model.activation=\"relu\"", "train.zero_grad=\"zero\""})))
