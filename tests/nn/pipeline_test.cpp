@@ -249,5 +249,23 @@ TEST_F(PipelinesWithCosts, OneForwardOneBackwardKeepsFewerMicroBatches) {
   }
 }
 
+// Once all of it was one kernel of the first device, which read and wrote the memory of the others.
+TEST_F(PipelinesWithCosts, AnUpdateOfParametersOnSeveralDevicesRunsOnEach) {
+  const std::vector<Device> devices = first_devices(2);
+  std::vector<Tensor> parameters;
+  for (const Device& device : devices) {
+    parameters.push_back(empty({1024, 1024}, TensorOptions(device)).set_requires_grad(true));
+    parameters.back().mutable_grad() = empty({1024, 1024}, TensorOptions(device));
+  }
+  optim::SGD optimizer(parameters, optim::SGDOptions(0.5).momentum(0.9));
+  optimizer.step();
+  for (const Device& device : devices) synchronize(device);
+  for (const Device& device : devices) reset_device_activity(device);
+  optimizer.step();
+  for (const Device& device : devices) synchronize(device);
+  EXPECT_GT(device_activity(devices[1])->kernel_us, 0);
+  EXPECT_NEAR(device_activity(devices[0])->kernel_us, device_activity(devices[1])->kernel_us, 1e-6);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -6,8 +6,8 @@
 #include <tenon/nn/module.h>
 #include <tenon/train/checkpointed.h>
 #include <tenon/train/parallel/layers.h>
-#include <tenon/train/serve/kv_cache.h>
 #include <tenon/train/parallel/tensor_parallel.h>
+#include <tenon/train/serve/kv_cache.h>
 #include <tenon/train/theory.h>
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Where parameters are made, and how they come to their device.
 #include <tenon/train/model_on_device.h>
 
-#include <tenon/train/serve/serving.h>
 #include <tenon/train/parallel/pipeline_parallel.h>
+#include <tenon/train/serve/serving.h>
 
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>

@@ -7,10 +7,10 @@
 #include <tenon/optim/optimizer.h>
 #include <tenon/train/input/batches.h>
 #include <tenon/train/model.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 #include <tenon/train/peaks.h>
 #include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/mixed_precision.h>
-#include <tenon/train/parallel/pipeline_parallel.h>
 #include <tenon/train/step/ranks.h>
 #include <tenon/train/step/techniques.h>
 
