@@ -1,7 +1,7 @@
 // Attributes of normalisations and losses.
 //
-// Kernels of normalisations take x, y and their gradients in one floating dtype; weight, bias and their gradients in the
-// same, or in float32 beside 16 bits.
+// Kernels of normalisations take x, y and their gradients in one floating dtype; weight, bias and their gradients in
+// the same, or in float32 beside 16 bits.
 #pragma once
 
 #include <cstdint>

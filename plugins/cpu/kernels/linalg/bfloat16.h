@@ -10,9 +10,9 @@
 
 namespace tenon::cpu {
 
-/// "auto": in 16 bits on processors with tiles for it (AMX), else as copies in float32: instructions for vectors alone
-/// (AVX512-BF16) do as many multiply-adds in a second as those for float32, or fewer. "onednn", "float32": that way
-/// everywhere.
+/// "auto": in 16 bits on processors with tiles for it (AMX), and on AMD's with AVX512-BF16, whose instruction does the
+/// work of two for float32; else as copies in float32, which Intel's multiply faster without tiles. "onednn",
+/// "float32": that way everywhere.
 void choose_bfloat16_products(std::string_view word);
 /// Whether products and convolutions of bfloat16 go through oneDNN in 16 bits.
 bool has_bfloat16_products() noexcept;
