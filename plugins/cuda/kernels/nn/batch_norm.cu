@@ -62,30 +62,31 @@ __global__ void __launch_bounds__(kThreads)
   for (i64 c = first_item(); c < channels; c += all_items()) out.write(c, mean.get<A>(c), variance.get<A>(c));
 }
 
-template <class T>
+/// x of T, weight and bias of W.
+template <class T, class W>
 __global__ void __launch_bounds__(kThreads)
-    normalize_kernel(ChannelOf channel_of, T* y, const T* x, const Statistics<Compute<T>>* statistics,
-                     FloatArray weight, FloatArray bias, i64 total) {
+    normalize_kernel(ChannelOf channel_of, T* y, const T* x, const Statistics<Compute<T>>* statistics, const W* weight,
+                     const W* bias, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
     const i64 c = channel_of(i);
     const Statistics<A> own = statistics[c];
     A value = (load_as<T>(x[i]) - own.mean) * own.rstd;
-    if (weight) value *= weight.get<A>(c);
-    if (bias) value += bias.get<A>(c);
+    if (weight) value *= load_as<W, A>(weight[c]);
+    if (bias) value += load_as<W, A>(bias[c]);
     y[i] = store_as<T>(value);
   }
 }
 
-template <class T>
+template <class T, class W>
 __global__ void __launch_bounds__(kThreads)
     input_gradient_kernel(ChannelOf channel_of, T* dx, const T* dy, const T* x, FloatArray mean, FloatArray rstd,
-                          FloatArray weight, const Gradients<Compute<T>>* sums, Compute<T> share, i64 total) {
+                          const W* weight, const Gradients<Compute<T>>* sums, Compute<T> share, i64 total) {
   using A = Compute<T>;
   for (i64 i = first_item(); i < total; i += all_items()) {
     const i64 c = channel_of(i);
     const A r = rstd.get<A>(c), hat = (load_as<T>(x[i]) - mean.get<A>(c)) * r;
-    const A scale = weight ? r * weight.get<A>(c) : r;
+    const A scale = weight ? r * load_as<W, A>(weight[c]) : r;
     dx[i] = store_as<T>(scale * (load_as<T>(dy[i]) - sums[c].total * share - hat * (sums[c].dot * share)));
   }
 }
@@ -102,7 +103,7 @@ void batch_norm(KernelContext& context, Views outputs, Views inputs, const void*
   if (x.element_count() == 0) return;
   const Shape s(x);
   const FloatArray old_mean = float_array(optional(inputs, 3)), old_var = float_array(optional(inputs, 4));
-  floats_only("batch_norm", x.dtype, [&]<class T>(Type<T>) {
+  with_norm_dtypes("batch_norm", x, {&weight, &bias}, [&]<class T, class W>(Type<T>, Type<W>) {
     using A = Compute<T>;
     auto* const exact =
         static_cast<Statistics<A>*>(context.scratch(static_cast<std::size_t>(s.channels) * sizeof(Statistics<A>)));
@@ -117,8 +118,8 @@ void batch_norm(KernelContext& context, Views outputs, Views inputs, const void*
       launch(context, {.grid = blocks_for(s.channels), .block = kThreads}, running_statistics_kernel<A>, out, old_mean,
              old_var, s.channels);
     }
-    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, normalize_kernel<T>, s.channel_of(),
-           outputs[0].as<T>(), x.as<const T>(), exact, float_array(weight), float_array(bias), s.total());
+    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, normalize_kernel<T, W>, s.channel_of(),
+           outputs[0].as<T>(), x.as<const T>(), exact, weight.as<const W>(), bias.as<const W>(), s.total());
   });
 }
 
@@ -127,7 +128,7 @@ void batch_norm_backward(KernelContext& context, Views outputs, Views inputs, co
   const TensorView &dy = inputs[0], &x = inputs[1], &weight = inputs[4], &dx = outputs[0];
   const FloatArray mean = float_array(inputs[2]), rstd = float_array(inputs[3]);
   const Shape s(x);
-  floats_only("batch_norm_backward", x.dtype, [&]<class T>(Type<T>) {
+  with_norm_dtypes("batch_norm_backward", x, {&weight}, [&]<class T, class W>(Type<T>, Type<W>) {
     using A = Compute<T>;
     auto* const sums =
         static_cast<Gradients<A>*>(context.scratch(static_cast<std::size_t>(s.channels) * sizeof(Gradients<A>)));
@@ -138,8 +139,8 @@ void batch_norm_backward(KernelContext& context, Views outputs, Views inputs, co
     if (!dx.defined()) return;
     // In evaluation the statistics are constants: their part of the gradient is none.
     const A share = a.training ? static_cast<A>(1.0 / static_cast<double>(s.batch * s.inner)) : A(0);
-    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, input_gradient_kernel<T>, s.channel_of(),
-           dx.as<T>(), dy.as<const T>(), x.as<const T>(), mean, rstd, float_array(weight), sums, share, s.total());
+    launch(context, {.grid = blocks_for(s.total()), .block = kThreads}, input_gradient_kernel<T, W>, s.channel_of(),
+           dx.as<T>(), dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const W>(), sums, share, s.total());
   });
 }
 

@@ -1,6 +1,8 @@
 // What the normalisations share: contiguous (batch, channels, inner) tensors, and sums over all but the channels.
 #pragma once
 
+#include <initializer_list>
+
 #include "kernels/reduce/reduce.cuh"
 
 namespace tenon::cuda {
@@ -46,6 +48,21 @@ class ChannelOf {
   Divider inner_, count_;
   bool wide_;
 };
+
+/// f(Type<T>, Type<W>) for elements of T and parameters of W: T's own, or float32 beside 16 bits.
+template <class F>
+void with_norm_dtypes(const char* kernel, const TensorView& x, std::initializer_list<const TensorView*> parameters,
+                      const F& f) {
+  bool wide = false;
+  for (const TensorView* parameter : parameters)
+    wide = wide || (parameter->defined() && parameter->dtype == Dtype::kFloat32);
+  floats_only(kernel, x.dtype, [&]<class T>(Type<T> type) {
+    if constexpr (sizeof(T) == 2) {
+      if (wide) return f(type, Type<float>{});
+    }
+    f(type, type);
+  });
+}
 
 #if defined(__CUDACC__)
 

@@ -28,9 +28,10 @@ struct Rows {
   __device__ i64 first_channel(i64 row) const { return row % groups * channels; }
 };
 
-template <class T>
+/// x of T, weight and bias of W.
+template <class T, class W>
 __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y, FloatArray mean, FloatArray rstd,
-                                                        const T* x, FloatArray weight, FloatArray bias, double eps) {
+                                                        const T* x, const W* weight, const W* bias, double eps) {
   using A = Compute<T>;
   __shared__ Moments<A> shared[kWarps];
   const Team team(lanes);
@@ -55,8 +56,8 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
     for (int n = 0; n < count; ++n) {
       const i64 c = channel + r.channel_in_group(i + n);
       values[n] = (values[n] - all.mean) * scale;
-      if (weight) values[n] *= weight.get<A>(c);
-      if (bias) values[n] += bias.get<A>(c);
+      if (weight) values[n] *= load_as<W, A>(weight[c]);
+      if (bias) values[n] += load_as<W, A>(bias[c]);
     }
     write<T>(out + i, values);
   });
@@ -66,9 +67,9 @@ __global__ void __launch_bounds__(kThreads) norm_kernel(Rows r, int lanes, T* y,
   }
 }
 
-template <class T>
+template <class T, class W>
 __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int lanes, T* dx, const T* dy, const T* x,
-                                                                  FloatArray mean, FloatArray rstd, FloatArray weight) {
+                                                                  FloatArray mean, FloatArray rstd, const W* weight) {
   using A = Compute<T>;
   __shared__ Gradients<A> shared[kWarps];
   const Team team(lanes);
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) input_gradient_kernel(Rows r, int la
     read<T>(x + first + i, hat);
 #pragma unroll
     for (int n = 0; n < static_cast<int>(sizeof g / sizeof *g); ++n) {
-      if (weight) g[n] *= weight.get<A>(channel + r.channel_in_group(i + n));
+      if (weight) g[n] *= load_as<W, A>(weight[channel + r.channel_in_group(i + n)]);
       hat[n] = (hat[n] - center) * scale;
     }
   };
@@ -127,9 +128,9 @@ void norm(KernelContext& context, Views outputs, Views inputs, const void* attri
   if (r.rows == 0 || r.n == 0) return;
   const double eps = static_cast<const Attributes*>(attributes)->eps;
   const int lanes = lanes_for(r.n, r.rows, false);
-  floats_only("layer_norm", x.dtype, [&]<class T>(Type<T>) {
-    launch(context, team_shape(r.rows, lanes), norm_kernel<T>, r, lanes, outputs[0].as<T>(), float_array(outputs[1]),
-           float_array(outputs[2]), x.as<const T>(), float_array(inputs[1]), float_array(inputs[2]), eps);
+  with_norm_dtypes("layer_norm", x, {&inputs[1], &inputs[2]}, [&]<class T, class W>(Type<T>, Type<W>) {
+    launch(context, team_shape(r.rows, lanes), norm_kernel<T, W>, r, lanes, outputs[0].as<T>(), float_array(outputs[1]),
+           float_array(outputs[2]), x.as<const T>(), inputs[1].as<const W>(), inputs[2].as<const W>(), eps);
   });
 }
 
@@ -139,10 +140,10 @@ void norm_backward(KernelContext& context, Views outputs, Views inputs, const vo
   const FloatArray mean = float_array(inputs[2]), rstd = float_array(inputs[3]);
   const Rows r = rows_of(x, attributes);
   const int lanes = lanes_for(r.n, r.rows, false);
-  floats_only("layer_norm_backward", x.dtype, [&]<class T>(Type<T>) {
+  with_norm_dtypes("layer_norm_backward", x, {&weight}, [&]<class T, class W>(Type<T>, Type<W>) {
     if (outputs[0].defined() && r.rows > 0 && r.n > 0) {
-      launch(context, team_shape(r.rows, lanes), input_gradient_kernel<T>, r, lanes, outputs[0].as<T>(),
-             dy.as<const T>(), x.as<const T>(), mean, rstd, float_array(weight));
+      launch(context, team_shape(r.rows, lanes), input_gradient_kernel<T, W>, r, lanes, outputs[0].as<T>(),
+             dy.as<const T>(), x.as<const T>(), mean, rstd, weight.as<const W>());
     }
     if (!outputs[1].defined() && !outputs[2].defined()) return;
     const ChannelViews views(x, r.rows / r.groups, r.groups * r.channels, r.inner);
