@@ -67,7 +67,7 @@ void NcclCommunicator::connect(const UniqueId& id) {
     comm_ = comm;
   }
   while (result == kInProgress) {
-    if (const auto failure = shared_->meeting.failure()) throw *failure;
+    if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
     if (Clock::now() > until)
       throw DistributedError(fmt::format("{}: ncclCommInitRankConfig has not met all ranks within {:.1f} s",
                                          shared_->meeting.own_text(), std::chrono::duration<double>(timeout_).count()),
@@ -149,7 +149,7 @@ void NcclCommunicator::settle(Result result, const std::string& what) {
       if (Clock::now() > until) shared_->meeting.report_late(number_, what, timeout_);
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    if (const auto failure = shared_->meeting.failure()) throw *failure;
+    if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
     check(result, what);
   } catch (const DistributedError& error) {
     shared_->meeting.fail(error);
@@ -223,7 +223,7 @@ std::shared_ptr<Operation> NcclCommunicator::made(CommRequest request, std::int6
 }
 
 std::shared_ptr<Work> NcclCommunicator::start(const CommRequest& request) {
-  if (const auto failure = shared_->meeting.failure()) throw *failure;
+  if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
   if (request.kind == CommKind::kSend || request.kind == CommKind::kReceive) {
     if (request.tag != 0)
       throw Error(fmt::format("{}: {}: NCCL pairs sends and receives by their order: leave the tag out, not {}",

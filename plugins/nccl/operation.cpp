@@ -76,7 +76,7 @@ void Operation::wait(std::chrono::milliseconds timeout) {
     // After a failure what the device says means nothing: NCCL was told to give up.
     if (is_known_done()) return;
     const bool seems_done = is_done();
-    if (const auto failure = shared_->meeting.failure()) throw *failure;
+    if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
     if (seems_done) return;
     if (Clock::now() - begin > limit) shared_->meeting.report_late(number_, text(), limit);
     std::this_thread::sleep_for(pause);

@@ -99,7 +99,7 @@ PipelineParallel::PipelineParallel(const ExperimentConfig& config, const Model& 
 Tensor PipelineParallel::step(const Batch& batch) {
   const auto loss = [this](const Tensor& output, const Tensor& target) { return loss_of(model_, output, target); };
   try {
-    const Tensor sum = pipeline_.step(batch.input, batch.target, loss);
+    Tensor sum = pipeline_.step(batch.input, batch.target, loss);
     if (model_.stages.tied) model_.stages.tied->give_back();
     return sum;
   } catch (...) {

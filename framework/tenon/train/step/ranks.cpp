@@ -90,7 +90,7 @@ distributed::ShardingBytes Ranks::sharding_bytes(const nn::Module& module) const
 }
 
 std::vector<Tensor> Ranks::remembered(const nn::Module& module) const {
-  const std::vector<Tensor> trained = nn::trainable_parameters(module);
+  std::vector<Tensor> trained = nn::trainable_parameters(module);
   if (divides_gradients()) {
     const auto named = module.named_parameters();
     std::vector<Tensor> own;
