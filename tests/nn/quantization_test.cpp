@@ -350,5 +350,24 @@ TEST(Quantization, APictureOfFewChannelsKeepsItsOrder) {
   EXPECT_FALSE(quantized::is_planar(kCPU, w.values, {.groups = 2}, 9));
 }
 
+/// Every channel has its own scale and bias, also where a group has fewer or more channels than a vector.
+TEST(Quantization, GroupsTakeTheScalesOfTheirOwnChannels) {
+  manual_seed(11);
+  for (const auto& [groups, in, out] : {std::tuple(2, 1, 17), std::tuple(3, 18, 7), std::tuple(2, 4, 23),
+                                        std::tuple(4, 5, 48), std::tuple(2, 32, 32), std::tuple(9, 1, 1)}) {
+    for (const std::int64_t kernel : {1, 3}) {
+      const Tensor x = randint(0, 256, {2, groups * in, 6, 6}).to(kUInt8);
+      const Tensor w = randint(-128, 128, {groups * out, in, kernel, kernel}).to(kInt8);
+      const Tensor scales = rand({groups * out}) * 0.01 + 0.001, bias = randn({groups * out});
+      quantized::Window window;
+      window.groups = groups;
+      const Tensor y = quantized::conv2d({x, 0.037, 3}, {w, scales}, bias, window, false).to(kFloat64);
+      const Tensor weight = w.to(kFloat64) * scales.to(kFloat64).reshape({-1, 1, 1, 1});
+      const Tensor expected = conv2d((x.to(kFloat64) - 3) * 0.037, weight, bias.to(kFloat64), 1, 0, 1, groups);
+      EXPECT_LT((y - expected).abs().max().item<double>(), 1e-3) << groups << " groups of " << in << " to " << out;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -196,6 +196,36 @@ TEST_P(CpuBfloat16, ConvolvesAndComesBack) {
   }
 }
 
+TEST_P(CpuBfloat16, AttendsWithAMaskOfAnotherFloatingDtype) {
+  manual_seed(12);
+  const Tensor q = drawn({2, 3, 9, 16}), mask = randn({9, 9});
+  const Tensor expected = scaled_dot_product_attention(q, q, q, mask.to(kBFloat16));
+  EXPECT_TRUE(equal(scaled_dot_product_attention(q, q, q, mask), expected));
+  EXPECT_EQ(scaled_dot_product_attention(q.to(kFloat16), q.to(kFloat16), q.to(kFloat16), mask).scalar_type(), kFloat16);
+}
+
+// oneDNN leaves such elements as it finds them.
+TEST_P(CpuBfloat16, GradientsOfWindowElementsThatMeetPaddingAloneAreZero) {
+  manual_seed(10);
+  struct Case {
+    std::int64_t batch, in, out, height, width, kernel, stride, padding;
+  };
+  for (const Case& c : {Case{1, 16, 16, 1, 1, 3, 2, 1}, Case{3, 64, 64, 1, 1, 3, 2, 1}, Case{4, 64, 64, 3, 1, 3, 2, 1},
+                        Case{2, 16, 16, 2, 1, 5, 2, 2}, Case{4, 512, 512, 1, 1, 3, 2, 1}}) {
+    const Tensor x = drawn({c.batch, c.in, c.height, c.width});
+    const Tensor w = drawn({c.out, c.in, c.kernel, c.kernel}).set_requires_grad(true);
+    const Tensor w64 = w.detach().to(kFloat64).set_requires_grad(true);
+    const Tensor y = conv2d(x, w, {}, c.stride, c.padding);
+    const Tensor y64 = conv2d(x.to(kFloat64), w64, {}, c.stride, c.padding);
+    const Tensor dy = drawn(y.sizes());
+    y64.backward(dy.to(kFloat64));
+    for (const std::int64_t count : {1, 4, 16})
+      full({count * w.numel()}, 1e30);  // what memory holds that is handed out next
+    y.backward(dy);
+    expect_near(w.grad(), w64.grad(), std::to_string(c.in) + " channels");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, CpuBfloat16, testing::Values("onednn", "float32"),
                          [](const auto& info) { return std::string(info.param); });
 

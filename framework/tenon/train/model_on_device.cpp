@@ -11,7 +11,10 @@
 #include <tenon/nn/quantization/quantize.h>
 #include <tenon/tensor/generator.h>
 
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
 
 namespace tenon::train {
 
@@ -41,7 +44,10 @@ Model make_whole_model(const ExperimentConfig& config, const ModelRequest& reque
                                       return path != "head" && path.find(part) != std::string::npos;
                                     }));
   } catch (const Error& error) {
-    throw config.error("train.lora_rank", error.what());
+    const bool is_of_choice =
+        !part.empty() && std::string_view(error.what()).find("no linear layer") != std::string::npos;
+    throw config.error(is_of_choice ? "train.lora_layers" : "train.lora_rank",
+                       is_of_choice ? fmt::format("\"{}\": {}", part, error.what()) : std::string(error.what()));
   }
   return model;
 }

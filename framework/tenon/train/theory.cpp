@@ -191,7 +191,8 @@ Theory theory_of(const TheoryRequest& request) {
   const auto element = static_cast<double>(request.element_bytes);
   const double parameter_bytes = request.parameter_bytes > 0 ? static_cast<double>(request.parameter_bytes)
                                                              : element * static_cast<double>(request.parameters);
-  const double always = parameter_bytes + static_cast<double>(request.state.device + request.data_bytes);
+  const double always =
+      parameter_bytes + static_cast<double>(request.state.device + request.data_bytes + request.bucket_bytes);
   const double head_share = request.gradients.head_parameters / static_cast<double>(request.parameters);
   const double head_again = request.loss_chunks > 0 ? head_share / 3 : 0;
   const double blocks_again = request.form.blocks > 0

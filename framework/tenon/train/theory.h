@@ -93,6 +93,7 @@ struct TheoryRequest {
   std::int64_t parameter_bytes = 0;  ///< of all, those that stay as they are too; 0: they have gradients, all of them
   StateBytes state;
   std::int64_t data_bytes = 0;
+  std::int64_t bucket_bytes = 0;  ///< in which ranks send gradients: there from the first step to the last
   std::int64_t element_bytes = 4;
   std::int64_t batch_size = 1;
   std::int64_t micro_batches = 1;

@@ -225,6 +225,10 @@ void Training::check_sizes() const {
   } catch (const Error& error) {
     throw config_.error("train.quantize", error.what());
   }
+  if (batch_size_ < ranks_.batch_parts())
+    throw config_.error("train.batch_size", fmt::format("{} is less than an example for each of {} ranks: raise it, or "
+                                                        "start fewer ranks",
+                                                        batch_size_, ranks_.batch_parts()));
   if (const std::int64_t parts = options_.integer("micro_batches"); parts * ranks_.batch_parts() > batch_size_) {
     throw config_.error("train.micro_batches", ranks_.batch_parts() > 1
                                                    ? fmt::format("{} parts on each of {} ranks, of a batch of {}",

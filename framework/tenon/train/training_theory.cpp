@@ -14,14 +14,17 @@ namespace tenon::train {
 
 TheoryRequest Training::theory_request() const {
   const MemoryStats now = device_.allocator().stats();
+  const auto trained = static_cast<std::int64_t>(trained_elements(*model_.module));
+  const auto element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters));
   return {.form = model_.activations,
           .gradients = model_.gradients,
           .casts = model_.casts,
-          .parameters = static_cast<std::int64_t>(trained_elements(*model_.module)),
+          .parameters = trained,
           .parameter_bytes = static_cast<std::int64_t>(nn::quantization::bytes_of(*model_.module)),
           .state = state_bytes(options_, ranks_.remembered(*model_.module)),
           .data_bytes = now.requested_by_purpose[static_cast<std::size_t>(Purpose::kData)].current,
-          .element_bytes = static_cast<std::int64_t>(size_of(precision_named(options_.text("precision")).parameters)),
+          .bucket_bytes = ranks_.has_buckets() ? trained * element_bytes : 0,
+          .element_bytes = element_bytes,
           .batch_size = (batch_size_ + ranks_.batch_parts() - 1) / ranks_.batch_parts(),
           .micro_batches = techniques_.micro_batches,
           .checkpointed = checkpoint_.count(model_.activations.blocks),

@@ -120,6 +120,7 @@ TEST_F(EstimateVerb, OfSeveralRanksHasARowForEachAndNamesTheWorst) {
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, AllOf(HasSubstr("# rank  device"), HasSubstr("#    2  cpu:0"), HasSubstr("# worst: rank "),
                               HasSubstr("which fits 64.0 MiB")));
+  EXPECT_EQ(tenon({"run", "exp.toml", "--dry-run", "--ranks", "3", "--device-size", "4KiB"}).code, 4) << "none fits";
   const Said alone = tenon({"run", "exp.toml", "--dry-run"});
   EXPECT_EQ(alone.out.find("# rank"), std::string::npos) << "of one process there is one estimate";
 }

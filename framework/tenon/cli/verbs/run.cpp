@@ -70,6 +70,9 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
   if (const std::string spec = spec_of_allocator(experiment); !complaints.empty() && !spec.empty())
     say(kit_advice({spec}));
   if (const std::string end = apart.end_of_run(); !end.empty()) say("tenon: " + end);
+  const auto is_beyond = [device_bytes](const RankRow& row) { return row.need.reserved > device_bytes; };
+  if (apart.exit_code == 0 && device_bytes > 0 && std::ranges::any_of(estimate.rows, is_beyond))
+    return ExitCode::kOutOfMemory;
   return static_cast<ExitCode>(apart.exit_code);
 }
 

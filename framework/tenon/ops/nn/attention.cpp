@@ -215,7 +215,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", dropout_p));
   }
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
-  const Tensor mask = masked ? *attn_mask : Tensor();
+  Tensor mask = masked ? *attn_mask : Tensor();
+  const bool has_16_bits = query.scalar_type() == kFloat16 || query.scalar_type() == kBFloat16;
+  if (masked && has_16_bits && is_floating_point(mask.scalar_type())) mask = mask.to(query.scalar_type());
   Dims leading = broadcast_sizes(broadcast_sizes(leading_of(query), leading_of(key)), leading_of(value));
   if (is_fusable(query, key, value, mask, dropout_p)) {
     const Operands o{

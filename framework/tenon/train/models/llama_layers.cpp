@@ -56,12 +56,13 @@ LlamaSize llama_size(const ModelRequest& request) {
   if (size.kv_heads == 0) size.kv_heads = size.heads;
   if (size.inner == 0) size.inner = 4 * size.width;
   if (size.width % (2 * size.heads) != 0)
-    throw Error(
+    throw ConfigError(
         fmt::format("{}: model.hidden = {} is not a multiple of twice model.heads = {}: a head's values are "
                     "rotated in pairs",
                     model.text("name"), size.width, size.heads));
   if (size.heads % size.kv_heads != 0)
-    throw Error(fmt::format("model.heads = {} is not divisible by model.kv_heads = {}", size.heads, size.kv_heads));
+    throw ConfigError(
+        fmt::format("model.heads = {} is not divisible by model.kv_heads = {}", size.heads, size.kv_heads));
   own_part(size.ranks, size.kv_heads, "model.kv_heads");
   own_part(size.ranks, size.inner, "model.intermediate");
   return size;

@@ -113,7 +113,8 @@ struct MoeImpl : nn::Module {
     size.rotary_base = kRotaryBase;
     const std::int64_t count = request.options.integer("experts"),
                        chosen = request.options.integer("experts_per_token");
-    if (chosen > count) throw Error(fmt::format("model.experts_per_token = {} of model.experts = {}", chosen, count));
+    if (chosen > count)
+      throw ConfigError(fmt::format("model.experts_per_token = {} of model.experts = {}", chosen, count));
     symbols = register_module("symbols", nn::Embedding(size.vocabulary, size.width));
     nn::init::normal_(symbols->weight, 0, kInitialDeviation);
     rotary = register_module("rotary", std::make_shared<RotaryImpl>(size, request.data.context));

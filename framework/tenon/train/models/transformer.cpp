@@ -101,7 +101,8 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
                              .checkpoint = request.checkpoint,
                              .ranks = request.tensor_parallel};
   if (options.width % options.heads != 0) {
-    throw Error(fmt::format("model.hidden = {} is not divisible by model.heads = {}", options.width, options.heads));
+    throw ConfigError(
+        fmt::format("model.hidden = {} is not divisible by model.heads = {}", options.width, options.heads));
   }
   if (options.lora_rank > 0) options.lora_layers = low_rank_layers(request.lora_layers, options.layers);
   own_part(options.ranks, options.heads, "model.heads");

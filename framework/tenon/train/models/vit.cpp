@@ -23,7 +23,8 @@ struct VitImpl : nn::Module {
     const DataShape& data = request.data;
     const std::int64_t patch = request.options.integer("patch");
     if (data.height % patch != 0 || data.width % patch != 0) {
-      throw Error(fmt::format("model.patch = {} does not divide pictures of {} by {}", patch, data.height, data.width));
+      throw ConfigError(
+          fmt::format("model.patch = {} does not divide pictures of {} by {}", patch, data.height, data.width));
     }
     const std::int64_t patches = data.height / patch * (data.width / patch);
     embedding =

@@ -26,7 +26,9 @@ std::int64_t layer_parts(const SharedTensorParallel& ranks) { return ranks == nu
 std::int64_t own_part(const SharedTensorParallel& ranks, std::int64_t count, const char* setting) {
   const std::int64_t parts = layer_parts(ranks);
   if (count % parts != 0)
-    throw Error(fmt::format("train.tensor_parallel = {} does not divide {} = {} evenly", parts, setting, count));
+    throw ConfigError(
+        fmt::format("train.tensor_parallel = {} does not divide {} = {} evenly: start as many ranks as divide it",
+                    parts, setting, count));
   return count / parts;
 }
 

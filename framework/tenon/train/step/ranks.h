@@ -53,6 +53,8 @@ class Ranks {
   /// As distributed.shard says, after begin(): this rank has its part alone, on `device`.
   void shard(const nn::Module& module, optim::Optimizer& optimizer, Device device);
   /// Whether gradients are divided, and whether parameters are too.
+  /// Gradients are sent in buckets that hold a copy of each.
+  bool has_buckets() const { return are_many() && !tensor_parallel_ && !divides_gradients(); }
   bool divides_gradients() const {
     return are_many() && (options_.text("shard") == "gradients" || divides_parameters());
   }

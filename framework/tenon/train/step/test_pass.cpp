@@ -22,7 +22,8 @@ bool Training::test(int epoch, EpochResult& figures) {
   data_.test->begin(0, /*shuffle=*/false);
   const std::int64_t at_once = options_.integer("test_batch_size");
   std::int64_t size = data_.test->size();
-  if (limits_.test_batches > 0) size = std::min(size, limits_.test_batches * at_once);
+  if (limits_.test_batches > 0)  // on each rank
+    size = std::min(size, limits_.test_batches * ranks_.batch_parts() * at_once);
   // Batches of other ranks stay zero, so that the sums below are those of one process, to the bit.
   std::vector<double> losses, right, answers;
   // Where parameters are divided, a forward pass gathers them, so that all ranks go through as many, and stop together.

@@ -70,6 +70,7 @@ void run_picture_slice(Job& job, int part, i64 piece) {
         {{DNNL_ARG_DIFF_SRC, mx}, {DNNL_ARG_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
     if (plan.x.differs) plan.x.move(x_room, x, work);
   } else {
+    plan.clear_left_out(adds ? job.more[own] : job.w[own], work);
     plan.convolution.execute(
         onednn_stream(),
         {{DNNL_ARG_SRC, mx}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
@@ -225,6 +226,7 @@ void run_channels(void* state, int part) {
       memory my(plan.y.wanted, onednn_engine(), plan.y.differs ? y_room : y);
       memory mw(plan.w.wanted, onednn_engine(), plan.w.differs ? w_room : w);
       memory pad(plan.scratchpad, onednn_engine(), work);
+      plan.clear_left_out(plan.w.differs ? w_room : w, work);
       plan.convolution.execute(
           onednn_stream(),
           {{DNNL_ARG_SRC, job.x}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});

@@ -1,6 +1,7 @@
 // Makes the plans of convolutions, and keeps them by shape.
 #include "kernels/nn/convolution_plan.h"
 
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,6 +66,21 @@ std::optional<ChannelBlocks> channel_blocks(const memory::desc& plain, const mem
   return ChannelBlocks{ours.dims[0], channels, plane, rows.strides[0]};
 }
 
+/// Whether an element of the window meets padding alone, wherever the window lies.
+bool meets_padding_alone(const ConvShape& s) {
+  for (int d = 3 - s.spatial; d < 3; ++d) {
+    for (i64 tap = 0; tap < s.kernel[d]; ++tap) {
+      bool inside = false;
+      for (i64 o = 0; o < s.out[d] && !inside; ++o) {
+        const i64 at = o * s.stride[d] - s.padding[d] + tap * s.dilation[d];
+        inside = at >= 0 && at < s.in[d];
+      }
+      if (!inside) return true;
+    }
+  }
+  return false;
+}
+
 ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_like) {
   const ConvShape& s = key.s;
   const bool by_channel = key.divided == Divided::kByChannel;
@@ -127,6 +143,7 @@ ConvPlan make_plan(const ConvKey& key, i64 slice, const memory::desc* weights_li
     plan.y.connect(y_plain, description.diff_dst_desc(), true);
     plan.convolution = Backward(description);
     plan.scratchpad = description.scratchpad_desc();
+    plan.leaves_out = meets_padding_alone(s);
   }
   plan.scratchpad_bytes = Side::align(plan.scratchpad.get_size());
   return plan;
@@ -164,6 +181,12 @@ const dnnl::engine& onednn_engine() {
 dnnl::stream& onednn_stream() {
   thread_local dnnl::stream instance(onednn_engine());
   return instance;
+}
+
+void ConvPlan::clear_left_out(char* gradient, char* work) const {
+  if (!leaves_out) return;
+  std::memset(gradient, 0, w.wanted.get_size());
+  std::memset(work, 0, scratchpad_bytes);
 }
 
 void Side::connect(const memory::desc& ours, const memory::desc& theirs, bool into) {

@@ -93,7 +93,10 @@ struct ConvPlan {
   dnnl::primitive convolution;
   memory::desc scratchpad;
   std::size_t scratchpad_bytes = 0;
+  bool leaves_out = false;  ///< elements of the weights' gradient meet padding alone: oneDNN reads rooms it never wrote
 
+  /// Before the gradient is computed.
+  void clear_left_out(char* gradient, char* work) const;
   std::size_t slice_bytes() const { return x.bytes + y.bytes + work_bytes(); }
   std::size_t work_bytes() const {
     return std::max({scratchpad_bytes, x.scratchpad_bytes, y.scratchpad_bytes, w.scratchpad_bytes});

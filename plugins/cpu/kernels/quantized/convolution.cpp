@@ -249,6 +249,41 @@ void in_loops(const Operands& o) {
   }
 }
 
+/// A group at a time: oneDNN's own groups take other channels' multipliers where a group has not as many channels as a
+/// vector, and windows of one channel for each are all that they are needed for.
+void group_by_group(KernelContext& context, const Operands& o) {
+  ConvShape s = o.s;
+  s.groups = 1;
+  s.in_channels /= o.s.groups;
+  s.out_channels /= o.s.groups;
+  const i64 x_pixels = s.batch * s.in_plane(), y_pixels = s.batch * s.out_plane();
+  const i64 y_bytes = static_cast<i64>(size_of(o.y.dtype));
+  auto* room = static_cast<char*>(context.scratch(Side::align(static_cast<std::size_t>(x_pixels * s.in_channels)) +
+                                                  static_cast<std::size_t>(y_pixels * s.out_channels * y_bytes)));
+  TensorView x = o.x, w = o.w, y = o.y;
+  x.data = room;
+  y.data = room + Side::align(static_cast<std::size_t>(x_pixels * s.in_channels));
+  const auto row = static_cast<std::size_t>(s.out_channels * y_bytes);
+  for (i64 group = 0; group < o.s.groups; ++group) {
+    for (i64 i = 0; i < x_pixels; ++i)
+      std::memcpy(x.as<char>() + i * s.in_channels, o.x.as<char>() + i * o.s.in_channels + group * s.in_channels,
+                  static_cast<std::size_t>(s.in_channels));
+    w.data = o.w.as<char>() + group * s.out_channels * s.in_channels * s.window();
+    const Operands part{.s = s,
+                        .x = x,
+                        .w = w,
+                        .y = y,
+                        .multipliers = o.multipliers + group * s.out_channels,
+                        .addends = o.addends + group * s.out_channels,
+                        .a = o.a,
+                        .gathered = false};
+    if (!through_onednn(context, part, /*rows=*/false)) in_loops(part);
+    for (i64 i = 0; i < y_pixels; ++i)
+      std::memcpy(o.y.as<char>() + (i * o.s.out_channels + group * s.out_channels) * y_bytes,
+                  y.as<char>() + i * s.out_channels * y_bytes, row);
+  }
+}
+
 /// A linear layer of few rows, whose weights are used where they lie.
 bool in_few_rows(const ConvShape& s, std::span<const TensorView> inputs, const TensorView& y,
                  const QuantizedConvAttributes& a) {
@@ -287,6 +322,8 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
                    .gathered = gathered};
   const bool rows = gathered || pointwise;
   scale_channels(o, inputs[2], inputs[3], rows && a.x_zero_point != 0);
+  const bool is_depthwise = s.groups == s.in_channels && s.groups == s.out_channels;
+  if (x.element_count() > 0 && s.groups > 1 && !is_depthwise && !rows) return group_by_group(context, o);
   if (x.element_count() > 0 && through_onednn(context, o, rows)) return;
   scale_channels(o, inputs[2], inputs[3], false);
   in_loops(o);
