@@ -284,9 +284,7 @@ class OneRun {
       fail(RunStatus::kOutOfMemory, error.what(), error.exit_code());
       throw OutOfMemory(error);
     } catch (const Error& error) {
-      // Another rank may be what ran out of memory.
-      const bool is_shortage = error.exit_code() == ExitCode::kOutOfMemory;
-      fail(is_shortage ? RunStatus::kOutOfMemory : RunStatus::kFailed, error.what(), error.exit_code());
+      fail(RunStatus::kFailed, error.what(), error.exit_code());
       throw;
     } catch (const std::exception& error) {
       fail(RunStatus::kFailed, error.what(), ExitCode::kFailed);
