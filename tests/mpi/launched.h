@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -63,6 +64,14 @@ inline Launched mpirun_with_signal(const Folder& folder, const std::string& word
   }
   if (const pid_t process = process_of_rank(folder, rank); process > 0) ::kill(process, signal);
   return launched.get();
+}
+
+/// 6000 letters to learn from, the same each time.
+inline std::string drawn_text() {
+  std::string text;
+  std::uint32_t state = 7;
+  for (int i = 0; i < 6000; ++i) text += static_cast<char>('a' + ((state = state * 1664525 + 1013904223) >> 24) % 9);
+  return text;
 }
 
 }  // namespace tenon::test

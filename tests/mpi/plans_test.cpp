@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,10 +18,7 @@ using testing::HasSubstr;
 class PlansOfRanks : public testing::Test {
  protected:
   void SetUp() override {
-    std::string text;
-    std::uint32_t state = 7;
-    for (int i = 0; i < 6000; ++i) text += static_cast<char>('a' + ((state = state * 1664525 + 1013904223) >> 24) % 9);
-    folder_.write("text.txt", text);
+    folder_.write("text.txt", drawn_text());
     folder_.write(
         "exp.toml",
         "[device]\nname = \"cpu\"\n[distributed]\nname = \"mpi\"\n[model]\nname = \"gpt\"\nhidden = 64\nlayers "

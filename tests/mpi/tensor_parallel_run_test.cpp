@@ -19,10 +19,7 @@ class DividedLayers : public testing::Test {
  protected:
   void SetUp() override {
     for (const std::string stem : {"train", "t10k"}) write_pictures(folder_, stem, 64, 64);
-    std::string text;
-    std::uint32_t state = 7;
-    for (int i = 0; i < 6000; ++i) text += static_cast<char>('a' + ((state = state * 1664525 + 1013904223) >> 24) % 9);
-    folder_.write("text.txt", text);
+    folder_.write("text.txt", drawn_text());
     folder_.write(
         "exp.toml",
         "[device]\nname = \"cpu\"\n[model]\nname = \"gpt\"\nhidden = 64\nlayers = 3\nheads = 4\ncontext = 32\n"

@@ -13,6 +13,7 @@
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/nn/distributed/distributed_data_parallel.h>
 #include <tenon/nn/distributed/flat_parameter.h>
+#include <tenon/nn/distributed/forwarded_module.h>
 #include <tenon/nn/distributed/fully_sharded_data_parallel.h>
 #include <tenon/nn/distributed/reducer.h>
 #include <tenon/nn/distributed/sharding.h>

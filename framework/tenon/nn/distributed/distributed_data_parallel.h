@@ -14,13 +14,11 @@
 
 #include <tenon/comm/communicator.h>
 #include <tenon/nn/containers/module_holder.h>
+#include <tenon/nn/distributed/forwarded_module.h>
 #include <tenon/nn/distributed/reducer.h>
 #include <tenon/nn/module.h>
 
 #include <memory>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace tenon::nn::parallel {
@@ -33,20 +31,6 @@ struct DistributedDataParallelOptions {
   bool gradient_as_bucket_view = false;  ///< gradients lie in the buckets: less memory by one copy of them
   bool init_sync = true;                 ///< parameters and buffers become those of rank 0 at the beginning
 };
-
-namespace detail {
-inline void collect_tensors(const Tensor& tensor, std::vector<Tensor>& into) { into.push_back(tensor); }
-template <class T>
-void collect_tensors(const std::vector<T>& values, std::vector<Tensor>& into) {
-  for (const T& value : values) collect_tensors(value, into);
-}
-template <class... T>
-void collect_tensors(const std::tuple<T...>& values, std::vector<Tensor>& into) {
-  std::apply([&](const auto&... value) { (collect_tensors(value, into), ...); }, values);
-}
-template <class T>
-requires(!std::is_convertible_v<const T&, const Tensor&>) void collect_tensors(const T&, std::vector<Tensor>&) {}
-}  // namespace detail
 
 /// Throws DistributedError where the ranks' modules differ in the number, the sizes or the dtypes of their parameters,
 /// naming the rank. Every rank calls it.
@@ -97,32 +81,16 @@ class TENON_EXPORT DistributedDataParallelBase : public Module {
 /// ModuleType: a module's class; its holder or shared pointer is what it is made from. Its parameters are named
 /// "module.…", as PyTorch's are.
 template <class ModuleType>
-class DistributedDataParallel : public DistributedDataParallelBase {
+class DistributedDataParallel
+    : public detail::ForwardedModule<ModuleType, DistributedDataParallelBase, DistributedDataParallelOptions> {
  public:
-  DistributedDataParallel(std::shared_ptr<ModuleType> module, std::shared_ptr<Communicator> ranks,
-                          const DistributedDataParallelOptions& options = {})
-      : DistributedDataParallelBase(module, std::move(ranks), options), module_(std::move(module)) {}
-  DistributedDataParallel(const ModuleHolder<ModuleType>& module, std::shared_ptr<Communicator> ranks,
-                          const DistributedDataParallelOptions& options = {})
-      : DistributedDataParallel(module.ptr(), std::move(ranks), options) {}
-
-  /// The module's own forward.
-  template <class... Arguments>
-  auto forward(Arguments&&... arguments) {
-    before_forward();
-    auto output = module_->forward(std::forward<Arguments>(arguments)...);
-    std::vector<Tensor> tensors;
-    detail::collect_tensors(output, tensors);
-    after_forward(tensors);
-    return output;
-  }
-  /// The module itself.
-  const std::shared_ptr<ModuleType>& module() const { return module_; }
-
- private:
-  std::shared_ptr<ModuleType> module_;
+  using detail::ForwardedModule<ModuleType, DistributedDataParallelBase,
+                                DistributedDataParallelOptions>::ForwardedModule;
 };
 
+template <class ModuleType>
+DistributedDataParallel(std::shared_ptr<ModuleType>, std::shared_ptr<Communicator>,
+                        const DistributedDataParallelOptions& = {}) -> DistributedDataParallel<ModuleType>;
 /// A holder is taken as the module in it.
 template <class Holder>
 requires(nn::detail::is_module_holder<Holder>)

@@ -13,14 +13,13 @@
 
 #include <tenon/comm/communicator.h>
 #include <tenon/nn/containers/module_holder.h>
-#include <tenon/nn/distributed/distributed_data_parallel.h>
+#include <tenon/nn/distributed/forwarded_module.h>
 #include <tenon/nn/distributed/sharding.h>
 #include <tenon/nn/module.h>
 
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tenon::nn::parallel {
@@ -88,32 +87,16 @@ class TENON_EXPORT FullyShardedDataParallelBase : public Module {
 
 /// ModuleType: a module's class; its holder or shared pointer is what it is made from.
 template <class ModuleType>
-class FullyShardedDataParallel : public FullyShardedDataParallelBase {
+class FullyShardedDataParallel
+    : public detail::ForwardedModule<ModuleType, FullyShardedDataParallelBase, FullyShardedDataParallelOptions> {
  public:
-  FullyShardedDataParallel(std::shared_ptr<ModuleType> module, std::shared_ptr<Communicator> ranks,
-                           const FullyShardedDataParallelOptions& options = {})
-      : FullyShardedDataParallelBase(module, std::move(ranks), options), module_(std::move(module)) {}
-  FullyShardedDataParallel(const ModuleHolder<ModuleType>& module, std::shared_ptr<Communicator> ranks,
-                           const FullyShardedDataParallelOptions& options = {})
-      : FullyShardedDataParallel(module.ptr(), std::move(ranks), options) {}
-
-  /// The module's own forward. Every rank calls it.
-  template <class... Arguments>
-  auto forward(Arguments&&... arguments) {
-    before_forward();
-    auto output = module_->forward(std::forward<Arguments>(arguments)...);
-    std::vector<Tensor> tensors;
-    detail::collect_tensors(output, tensors);
-    after_forward(tensors);
-    return output;
-  }
-  /// The module itself.
-  const std::shared_ptr<ModuleType>& module() const { return module_; }
-
- private:
-  std::shared_ptr<ModuleType> module_;
+  using detail::ForwardedModule<ModuleType, FullyShardedDataParallelBase,
+                                FullyShardedDataParallelOptions>::ForwardedModule;
 };
 
+template <class ModuleType>
+FullyShardedDataParallel(std::shared_ptr<ModuleType>, std::shared_ptr<Communicator>,
+                         const FullyShardedDataParallelOptions& = {}) -> FullyShardedDataParallel<ModuleType>;
 /// A holder is taken as the module in it.
 template <class Holder>
 requires(nn::detail::is_module_holder<Holder>)
