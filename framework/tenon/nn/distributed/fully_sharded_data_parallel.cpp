@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/distributed/distributed_data_parallel.h>
 
 #include <string>
 
