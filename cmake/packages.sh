@@ -5,13 +5,14 @@
 readonly packages_build="
   g++ make cmake ninja-build ccache pkg-config|pkgconf
   libboost-dev libtomlplusplus-dev libcli11-dev libfmt-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev
-  libelf-dev libssl-dev libutf8proc-dev
+  libelf-dev libssl-dev libutf8proc-dev libprotozero-dev libpng-dev
   libopenblas-dev libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev ?librapidcheck-dev
   ?libopenmpi-dev ?openmpi-bin ?slurm-wlm ?munge
   ?dataset-fashion-mnist"
 readonly packages_full="clang libomp-dev libclang-rt-dev|libclang-rt-18-dev|libclang-rt-14-dev"
 readonly packages_lint="?clang-format-14 ?clang-tidy-14 shellcheck" # other versions format and warn differently
+readonly packages_python="python3 python3-venv"
 readonly packages_mutate="python3 python3-clang-14|python3-clang-18"
 
 # A package that dpkg only heard of is "not-installed".

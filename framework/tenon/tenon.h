@@ -25,4 +25,5 @@
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/shape/indexing.h>
 #include <tenon/tensor/tensor.h>
+#include <tenon/tensorboard/summary_writer.h>
 #include <tenon/train/config/configure.h>

@@ -19,13 +19,15 @@ namespace {
 const std::map<std::string, Layers> kLibraryOwners = {
     {"toml++", {"runtime"}},
     {"boost/dll", {"runtime"}},
-    {"boost/crc.hpp", {"report"}},
+    {"boost/crc.hpp", {"tensorboard"}},
     {"boost/locale/utf.hpp", {"data"}},
     {"boost/math", {"measure"}},
     {"gelf.h", {"runtime"}},
     {"libelf.h", {"runtime"}},
     {"openssl", {"runtime"}},
     {"CLI", {"cli"}},
+    {"png.h", {"tensorboard"}},
+    {"protozero", {"tensorboard"}},
     {"utf8proc.h", {"report"}},
 };
 

@@ -17,7 +17,7 @@ inline const std::vector<Layers> kRanks = {
     {"report"},
     {"train", "measure"},
     {"replay", "conformance"},
-    {"nn", "optim", "data"},
+    {"nn", "optim", "data", "tensorboard"},
     {"runtime"},
     {"ops"},
     {"autograd"},

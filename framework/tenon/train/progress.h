@@ -4,6 +4,7 @@
 #include <tenon/core/export.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,10 @@ struct Progress {
   std::int64_t steps = 0;  ///< in all
   int epoch = 0;           ///< from 1
   int epochs = 0;
-  double loss = 0;    ///< of the last step; nan: none
+  double loss = 0;                      ///< of the last step; nan: none
+  std::optional<double> learning_rate;  ///< of the last step, the first group's
+  double step_ms = 0;                   ///< that it took; 0: not measured
+  std::int64_t examples = 0;            ///< in it
   std::string phase;  ///< "train", "test", "tested" (an epoch is over, its model lives), "reading data"
 };
 

@@ -386,8 +386,14 @@ double Training::step_or_retry(std::int64_t first) {
 }
 
 void Training::report(const char* phase, int epoch, double loss) {
-  progress_.progress(
-      {.step = steps_done(), .steps = last_step_, .epoch = epoch, .epochs = epochs_, .loss = loss, .phase = phase});
+  Progress now = {.step = steps_done(), .steps = last_step_, .epoch = epoch, .epochs = epochs_, .loss = loss};
+  if (std::string_view(phase) == "train") {
+    now.learning_rate = optimizer_->param_groups().front().options().get_lr();
+    now.step_ms = result_.step_ms.back();
+    now.examples = batch_size_;
+  }
+  now.phase = phase;
+  progress_.progress(now);
 }
 
 }  // namespace tenon::train

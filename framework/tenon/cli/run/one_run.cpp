@@ -72,7 +72,7 @@ class OneRun {
     record_.cells_at_a_time = opened_.manifest.cells_at_a_time;
     record_.is_checkpointed = experiment_.section("train").boolean("checkpoint");
     recorded_ = experiment_;
-    recording_ = std::make_unique<RunRecording>(recorded_, path(), *line_);
+    recording_ = std::make_unique<RunRecording>(recorded_, hparams_of(config), path(), *line_);
     watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
                                                    .allocator = experiment_.allocator.policy.name,
                                                    .plugin = file_of_allocator(experiment_),
@@ -306,7 +306,7 @@ class OneRun {
   /// What went wrong before the first step is not a result.
   void leave_as_it_was() {
     line_.reset();
-    static_cast<void>(recording_->finish(record_.result, /*out_of_memory=*/false));
+    static_cast<void>(recording_->finish(record_.result, /*out_of_memory=*/false, /*succeeded=*/false));
     const ResultFiles files(path(), opened_.manifest.files);
     files.remove();
     if (!opened_.kept.empty()) {
@@ -331,7 +331,7 @@ class OneRun {
       if (has_ended_early) record_.result.memory = stats;
       record_.leaked_bytes = stats.requested_bytes.current;
       record_.layers = device->allocator().layer_reports();
-      record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory);
+      record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory, code == ExitCode::kDone);
       unwritten_ = recording_->unwritten();
     }
     write_results();

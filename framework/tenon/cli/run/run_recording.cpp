@@ -24,7 +24,8 @@ constexpr char kLayer[] = "tenon run's recorder";
 
 }  // namespace
 
-RunRecording::RunRecording(ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner)
+RunRecording::RunRecording(ExperimentConfig& experiment, HParams hparams, std::filesystem::path folder,
+                           ProgressSink& inner)
     : device_(experiment.device),
       policy_(experiment.allocator),
       folder_(std::move(folder)),
@@ -46,7 +47,7 @@ RunRecording::RunRecording(ExperimentConfig& experiment, std::filesystem::path f
   for (const Recording& recording : wanted(RecordingKind::kEvents))
     recorder_->write_to((folder_ / recording.file).string(), header);
   for (const Recording& recording : wanted(RecordingKind::kSeries))
-    tensorboard_ = std::make_unique<TensorboardWriter>((folder_ / recording.file).string());
+    tensorboard_ = std::make_unique<RunTensorboard>((folder_ / recording.file).string(), std::move(hparams));
 }
 
 std::vector<Recording> RunRecording::wanted(RecordingKind kind) const {
@@ -95,11 +96,7 @@ bool RunRecording::attempt(Write write) {
 template <class Tell>
 void RunRecording::tell_tensorboard(Tell tell) {
   if (tensorboard_ == nullptr) return;
-  const bool is_written = attempt([&] {
-    tell(*tensorboard_);
-    tensorboard_->flush();
-  });
-  if (!is_written) tensorboard_.reset();
+  if (!attempt([&] { tell(*tensorboard_); })) tensorboard_.reset();
 }
 
 void RunRecording::progress(const Progress& now) {
@@ -108,23 +105,23 @@ void RunRecording::progress(const Progress& now) {
   if (wants_history() && now.phase == "tested" && now.step == now.steps) last_step_ = picture();
   if (now.phase != "train" || now.step <= last_written_step_) return;
   last_written_step_ = now.step;
-  last_step_of_epoch_[now.epoch] = now.step;
-  tell_tensorboard([&](TensorboardWriter& tensorboard) {
-    const MemoryStats stats = device_state(device_).allocator().stats();
-    const auto real = [](std::int64_t value) { return static_cast<double>(value); };
-    tensorboard.add(now.step, {{"train/loss", now.loss},
-                               {"memory/requested_bytes", real(stats.requested_bytes.current)},
-                               {"memory/allocated_bytes", real(stats.allocated_bytes.current)},
-                               {"memory/reserved_bytes", real(stats.reserved_bytes.current)},
-                               {"memory/step_peak_allocated_bytes", real(stats.allocated_bytes.peak)},
-                               {"memory/step_peak_reserved_bytes", real(stats.reserved_bytes.peak)},
-                               {"memory/device_calls", real(stats.device_calls())}});
-  });
+  tell_tensorboard(
+      [&](RunTensorboard& tensorboard) { tensorboard.step(now, device_state(device_).allocator().stats()); });
+}
+
+void RunRecording::earlier_figures(const ExperimentResult& earlier) {
+  earlier_steps_ = earlier.steps;
+  inner_.earlier_figures(earlier);
+}
+
+void RunRecording::beginning() {
+  tell_tensorboard([&](RunTensorboard& tensorboard) { tensorboard.begin(earlier_steps_); });
+  inner_.beginning();
 }
 
 void RunRecording::note(std::string_view line) { inner_.note(line); }
 
-std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bool out_of_memory) {
+std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bool out_of_memory, bool succeeded) {
   std::vector<std::string> written;
   if (is_observing_) remove_oom_observer(observer_);
   is_observing_ = false;
@@ -146,14 +143,7 @@ std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bo
     }
     device_state(device_).history().stop();
   }
-  tell_tensorboard([&](TensorboardWriter& tensorboard) {
-    for (const EpochResult& epoch : result.epochs) {
-      tensorboard.add(last_step_of_epoch_[epoch.epoch], {{"epoch/train_loss", epoch.train_loss},
-                                                         {"epoch/test_loss", epoch.test_loss},
-                                                         {"epoch/test_accuracy", epoch.test_accuracy},
-                                                         {"epoch/seconds", epoch.seconds}});
-    }
-  });
+  tell_tensorboard([&](RunTensorboard& tensorboard) { tensorboard.end(result, succeeded); });
   for (const Recording& series : wanted(RecordingKind::kSeries))
     (tensorboard_ != nullptr ? written : missing_).emplace_back(series.file);
   return written;

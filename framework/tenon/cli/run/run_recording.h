@@ -1,10 +1,10 @@
 // What a run records of its memory on request, and what it keeps in any case for the report of a failure.
 #pragma once
 
+#include <tenon/cli/run/run_tensorboard.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/recording/recorder.h>
-#include <tenon/report/run/tensorboard.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/config/recordings.h>
 #include <tenon/train/experiment_result.h>
@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,19 +23,22 @@ namespace tenon::cli {
 /// Stands between the training loop and the progress line. Made before install(), started after it.
 class RunRecording final : public ProgressSink {
  public:
-  /// Adds the recording layer to the experiment's allocator and opens files in `folder`.
-  RunRecording(ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner);
+  /// Adds the recording layer to the experiment's allocator and opens files in `folder`. `hparams` are the settings
+  /// that TensorBoard shows beside the results.
+  RunRecording(ExperimentConfig& experiment, HParams hparams, std::filesystem::path folder, ProgressSink& inner);
   ~RunRecording() override;
 
   /// The device is open: what follows is recorded.
   void start();
   void progress(const Progress& now) override;
   void note(std::string_view line) override;
+  void beginning() override;
+  void earlier_figures(const ExperimentResult& earlier) override;
   bool is_stopping() const override { return inner_.is_stopping(); }
 
-  /// Writes what is written at the end and ends the rest: names of the files, in the folder. With `failure` the state
-  /// at the last failed request is what the snapshot shows. A file that cannot be written costs no other one.
-  std::vector<std::string> finish(const ExperimentResult& result, bool out_of_memory);
+  /// Writes what is written at the end and ends the rest: names of the files, in the folder. Where the run is out of
+  /// memory, the snapshot shows the state at the last failed request. A file that cannot be written costs no other one.
+  std::vector<std::string> finish(const ExperimentResult& result, bool out_of_memory, bool succeeded);
   /// Every file of the folder that was asked for and is not there, or not to its end, and how a recording is made from
   /// another one; empty: none is missing.
   std::string what_is_missing(bool has_report) const;
@@ -66,14 +68,14 @@ class RunRecording final : public ProgressSink {
   std::set<std::string> formats_;
   bool with_stacks_ = true;
   std::shared_ptr<replay::Recorder> recorder_;
-  std::unique_ptr<TensorboardWriter> tensorboard_;  ///< null once it could not be written
+  std::unique_ptr<RunTensorboard> tensorboard_;  ///< null once it could not be written
   std::optional<Error> unwritten_;
   std::vector<std::string> missing_;
   std::optional<replay::SnapshotImage> last_step_, at_failure_;
   std::uint64_t observer_ = 0;
   bool is_observing_ = false;
   std::int64_t last_written_step_ = 0;
-  std::map<int, std::int64_t> last_step_of_epoch_;
+  std::int64_t earlier_steps_ = 0;  ///< that an earlier part of a resumed run has done
 };
 
 }  // namespace tenon::cli

@@ -1,0 +1,78 @@
+// `tenon run --record tensorboard`: the curves, the hyperparameters, and what a part that goes on says of the part
+// before.
+#include "cli/interrupted.h"
+#include "tensorboard/read_events.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::test {
+namespace {
+
+class RunTensorboardFolder : public InterruptedProgram {
+ protected:
+  /// Values by tag, in the order of their steps.
+  std::map<std::string, std::vector<ReadValue>> curves(const std::string& folder) {
+    std::map<std::string, std::vector<ReadValue>> by_tag;
+    for (ReadValue& value : values_in(at(folder + "/tensorboard").string()))
+      by_tag[value.tag].push_back(std::move(value));
+    for (auto& [tag, values] : by_tag) std::ranges::sort(values, {}, &ReadValue::step);
+    return by_tag;
+  }
+};
+
+TEST_F(RunTensorboardFolder, HasACurveForEachFigureOfEachStep) {
+  ASSERT_EQ(
+      tenon({"run", "run.toml", "train.epochs=2", "train.schedule=cosine", "--record", "tensorboard", "--out", "out"})
+          .code,
+      0);
+  const nlohmann::json result = json_of(at("out/result.json"))["result"];
+  auto by_tag = curves("out");
+  const std::size_t steps = result["steps"];
+  for (const char* tag : {"train/loss", "train/learning_rate", "train/step_ms", "train/examples_per_second",
+                          "memory/reserved_bytes", "memory/device_calls", "fragmentation/external_bytes",
+                          "fragmentation/internal_bytes", "step_peak_by_purpose/activation"})
+    EXPECT_EQ(by_tag[tag].size(), steps) << tag;
+  EXPECT_GT(by_tag["train/learning_rate"].front().scalar(), by_tag["train/learning_rate"].back().scalar());
+  EXPECT_EQ(by_tag["epoch/test_accuracy"].size(), 2U);
+  for (std::size_t step = 0; step < steps; ++step)
+    EXPECT_EQ(by_tag["train/loss"][step].step, static_cast<std::int64_t>(step) + 1);
+}
+
+TEST_F(RunTensorboardFolder, CellsOfASweepAreRunsWithTheirHyperparameters) {
+  ASSERT_EQ(tenon({"run", "run.toml", "train.epochs=1", "--record", "tensorboard", "--sweep",
+                   "allocator.name=[\"caching\", \"direct\"]", "--out", "out"})
+                .code,
+            0);
+  std::vector<std::string> allocators;
+  for (const auto& cell : fs::directory_iterator(at("out/cells"))) {
+    auto by_tag = curves(fs::relative(cell.path(), at(".")).string());
+    ASSERT_EQ(by_tag["_hparams_/session_start_info"].size(), 1U) << cell;
+    EXPECT_EQ(by_tag["_hparams_/session_end_info"].size(), 1U);
+    EXPECT_EQ(by_tag["result/peak_reserved_bytes"].size(), 1U);
+    const std::string data =
+        inside(inside(inside(by_tag["_hparams_/session_start_info"][0].message, 9), 1), 2);  // the plugin's content
+    for (const Field& entry : fields(inside(data, 3)))
+      if (inside(entry.bytes, 1) == "allocator.name") allocators.push_back(inside(inside(entry.bytes, 2), 3));
+  }
+  EXPECT_THAT(allocators, testing::UnorderedElementsAre("caching", "direct"));
+}
+
+TEST_F(RunTensorboardFolder, APartThatGoesOnVoidsLaterStepsOfThePartBefore) {
+  StartedProgram program(folder_, {"run", "run.toml", "train.epochs=400", "--record", "tensorboard", "--out", "out"});
+  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  const std::int64_t done = json_of(at("out/result.json"))["result"]["steps"];
+  ASSERT_EQ(tenon({"run", "--resume", "out"}).code, 0);
+  std::vector<std::int64_t> restarts;
+  for (const auto& file : fs::directory_iterator(at("out/tensorboard"))) {
+    for (const std::string& event : records(content_of(file.path().string())))
+      for (const Field& field : fields(event))
+        if (field.number == 7) restarts.push_back(static_cast<std::int64_t>(number_in(event, 2)));
+  }
+  EXPECT_THAT(restarts, testing::ElementsAre(done + 1));
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,99 @@
+// Bins by rule and counts; the figures are NumPy's (numpy.histogram_bin_edges) and PyTorch's (make_histogram).
+#include <tenon/core/error.h>
+#include <tenon/tensorboard/histogram.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using tensorboard::Histogram;
+using tensorboard::histogram_of;
+
+/// 0, 1, 4, 9 … 361.
+std::vector<double> squares() {
+  std::vector<double> values;
+  for (int i = 0; i < 20; ++i) values.push_back(i * i);
+  return values;
+}
+
+TEST(HistogramBins, RulesGiveNumPysNumberOfBins) {
+  // python3 -c 'import numpy as n; v = n.arange(20.) ** 2
+  // for r in ("auto", "fd", "scott", "rice", "sturges", "sqrt"): print(r, len(n.histogram_bin_edges(v, r)) - 1)'
+  const std::vector<std::pair<const char*, std::size_t>> expected = {{"auto", 6}, {"fd", 3},      {"scott", 3},
+                                                                     {"rice", 6}, {"sturges", 6}, {"sqrt", 5}};
+  for (const auto& [rule, bins] : expected) {
+    const std::vector<double> edges = HistogramBins(rule).edges(squares());
+    EXPECT_EQ(edges.size() - 1, bins) << rule;
+    EXPECT_EQ(edges.front(), 0) << rule;
+    EXPECT_EQ(edges.back(), 361) << rule;
+  }
+}
+
+TEST(HistogramBins, FixedOnesAreThoseOfTensorFlow) {
+  const std::vector<double> edges = HistogramBins("tensorflow").edges({1});
+  EXPECT_EQ(edges.size(), 1549u);
+  EXPECT_EQ(edges[774], 0);
+  EXPECT_EQ(edges[775], 1e-12);
+  EXPECT_EQ(edges[773], -1e-12);
+  EXPECT_LT(edges.back(), 1e20);
+}
+
+TEST(HistogramBins, EqualValuesAreInTheMiddleOfOneBin) {
+  EXPECT_THAT(HistogramBins("auto").edges({3, 3, 3}), testing::ElementsAre(2.5, 3.5));
+}
+
+TEST(HistogramBins, WhatIsNoneIsRefused) {
+  EXPECT_THROW(HistogramBins("auto ").edges({1}), Error);
+  EXPECT_THROW(HistogramBins(std::vector<double>{1}), Error);
+  EXPECT_THROW(HistogramBins(std::vector<double>{2, 1}), Error);
+}
+
+TEST(Histograms, ABinHoldsItsLowerEdgeAndTheLastOneItsUpperToo) {
+  const Histogram histogram = histogram_of({0, 1, 1, 2}, std::vector<double>{0, 1, 2});
+  EXPECT_THAT(histogram.limits, testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(histogram.counts, testing::ElementsAre(0, 1, 3));
+}
+
+TEST(Histograms, ValuesOfBothSignsAreCountedInFixedBins) {
+  const Histogram histogram = histogram_of({-1, 0, 0, 1, 2.5}, "tensorflow");
+  double count = 0;
+  for (const double one : histogram.counts) count += one;
+  EXPECT_EQ(count, 5);
+  EXPECT_EQ(histogram.limits.size(), histogram.counts.size());
+  EXPECT_EQ(histogram.counts.front(), 0);
+  EXPECT_GT(histogram.counts.back(), 0);
+  EXPECT_LE(histogram.limits.front(), -1);
+  EXPECT_GT(histogram.limits.back(), 2.5);
+}
+
+TEST(Histograms, WhatLiesOutsideIsInNoBinAndInTheSums) {
+  const Histogram histogram = histogram_of({-5, 0.5, 7}, std::vector<double>{0, 1});
+  EXPECT_THAT(histogram.counts, testing::ElementsAre(0, 1));
+  EXPECT_EQ(histogram.count, 3);
+  EXPECT_EQ(histogram.min, -5);
+  EXPECT_EQ(histogram.max, 7);
+}
+
+TEST(Histograms, NaNIsInNoBinAndIsSeenInTheEnds) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Histogram histogram = histogram_of({1, nan, 2}, "tensorflow");
+  double count = 0;
+  for (const double one : histogram.counts) count += one;
+  EXPECT_EQ(count, 2);
+  EXPECT_TRUE(std::isnan(histogram.min));
+  EXPECT_TRUE(std::isnan(histogram.max));
+}
+
+TEST(Histograms, NoValuesOrNoneWithinTheBinsAreRefused) {
+  EXPECT_THROW(histogram_of({}, "tensorflow"), Error);
+  EXPECT_THROW(histogram_of({5}, std::vector<double>{0, 1}), Error);
+}
+
+}  // namespace
+}  // namespace tenon::test
