@@ -5,7 +5,7 @@
 readonly packages_build="
   g++ make cmake ninja-build ccache pkg-config|pkgconf
   libboost-dev libtomlplusplus-dev libcli11-dev libfmt-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev
-  libelf-dev libssl-dev libutf8proc-dev libprotozero-dev libpng-dev
+  libelf-dev libssl-dev libutf8proc-dev libprotozero-dev libpng-dev libncurses-dev prometheus-cpp-dev
   libopenblas-dev libdnnl-dev
   libgtest-dev libgmock-dev libbenchmark-dev ?librapidcheck-dev
   ?libopenmpi-dev ?openmpi-bin ?slurm-wlm ?munge

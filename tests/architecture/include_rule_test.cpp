@@ -26,6 +26,8 @@ const std::map<std::string, Layers> kLibraryOwners = {
     {"libelf.h", {"runtime"}},
     {"openssl", {"runtime"}},
     {"CLI", {"cli"}},
+    {"curses.h", {"cli"}},
+    {"prometheus", {"cli"}},
     {"png.h", {"tensorboard"}},
     {"protozero", {"tensorboard"}},
     {"utf8proc.h", {"report"}},

@@ -24,7 +24,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"run"},
       {"estimate", "launch"},
       {"results"},
-      {"watch"},
+      {"watch", "live"},
       {"."},
       {"manual", "verb.*"},
       {"process", "terminal"}}},

@@ -8,6 +8,7 @@
 #include <tenon/conformance/conformance.h>
 #include <tenon/core/option_edges.h>
 #include <tenon/core/spec_names.h>
+#include <tenon/report/text/progress_text.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/runtime/plugins/plugin_search.h>

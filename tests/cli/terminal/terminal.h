@@ -52,11 +52,11 @@ inline int columns_of(const std::string& line) {
   return columns;
 }
 
-/// `tenon WORDS…` in `folder` on a terminal of `columns`, with `variables` on top of our environment. It is ended by a
-/// SIGTERM once `is_enough` says so of what it has written.
+/// `tenon WORDS…` in `folder` on a terminal of `columns`, with `variables` on top of our environment. It gets `signal`
+/// once `is_enough` says so of what it has written.
 inline Shown tenon_on_terminal(const Folder& folder, const std::vector<std::string>& words, unsigned short columns,
                                const std::map<std::string, std::string>& variables = {},
-                               const std::function<bool(const std::string&)>& is_enough = {}) {
+                               const std::function<bool(const std::string&)>& is_enough = {}, int signal = SIGTERM) {
   const winsize size{.ws_row = 50, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
@@ -79,7 +79,7 @@ inline Shown tenon_on_terminal(const Folder& folder, const std::vector<std::stri
   for (ssize_t got = 0; (got = ::read(terminal, buffer, sizeof buffer)) > 0;) {  // EIO when the program has ended
     shown.bytes.append(buffer, static_cast<std::size_t>(got));
     if (is_ended || !is_enough || !is_enough(shown.bytes)) continue;
-    ::kill(child, SIGTERM);
+    ::kill(child, signal);
     is_ended = true;
   }
   int status = 0;

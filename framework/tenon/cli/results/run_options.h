@@ -24,6 +24,10 @@ struct RunOptions {
   int layouts = 0;          ///< of a dry run: ways to spread the model over so many devices; 0: none
   std::string device_size;  ///< that ranks and layouts are held against; empty: nothing
   bool quiet = false;
+  bool watch = false;                  ///< the figures of the run, again and again
+  std::string metrics;                 ///< where its page for Prometheus is; empty: nowhere
+  double interval = 1;                 ///< seconds between two looks of both
+  bool has_interval = false;           ///< it was asked for
   std::string resume;                  ///< the folder to go on in
   unsigned jobs = 1;                   ///< cells at a time
   bool has_jobs = false;               ///< it was asked for
@@ -44,6 +48,9 @@ struct RunOptions {
 
 /// The configuration that this asks for: --record is a setting like any other.
 ConfigRequest request_of(const RunOptions& options);
+
+/// How a cell is watched that is part of this.
+std::vector<std::string> watch_words(const RunOptions& options);
 
 /// "report.record=[…]", as a word of a command line.
 std::string record_override(const RunOptions& options);

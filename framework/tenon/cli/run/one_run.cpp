@@ -62,7 +62,7 @@ class OneRun {
         opened_(open_run_folder(options, config)) {
     if (!options.quiet) say_what_was_there();
     place_layer_files(experiment_, path());
-    line_ = std::make_unique<RunProgress>(options.label, options.quiet);
+    line_ = progress_of(options, experiment_);
     std::error_code ignored;
     state_ = {.file = fs::absolute(path() / kStateFile),
               .go_on = opened_.goes_on && fs::exists(path() / kStateFile, ignored),
@@ -377,7 +377,7 @@ class OneRun {
   OpenedFolder opened_;
   RunState state_;
   ExperimentConfig recorded_;  ///< with a layer more
-  std::unique_ptr<RunProgress> line_;
+  std::unique_ptr<ProgressSink> line_;
   std::unique_ptr<RunRecording> recording_;
   std::unique_ptr<RunWatch> watch_;
   std::chrono::steady_clock::time_point start_;

@@ -1,12 +1,15 @@
 // Where a run is, and the time left.
+#include <tenon/cli/live/run_live.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/terminal/print.h>
+#include <tenon/report/text/progress_text.h>
 
 #include <tenon/cli/process/interrupt.h>
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace tenon::cli {
 
@@ -30,5 +33,16 @@ void RunProgress::note(std::string_view line) {
 }
 
 bool RunProgress::is_stopping() const { return interrupt_signal() != 0; }
+
+std::unique_ptr<ProgressSink> progress_of(const RunOptions& options, const ExperimentConfig& experiment) {
+  auto line = std::make_unique<RunProgress>(options.label, options.quiet);
+  if (!options.watch && options.metrics.empty()) return line;
+  return std::make_unique<RunLive>(experiment,
+                                   LiveSettings{.watch = options.watch,
+                                                .metrics = options.metrics,
+                                                .interval_seconds = options.interval,
+                                                .label = options.label},
+                                   std::move(line));
+}
 
 }  // namespace tenon::cli

@@ -1,9 +1,12 @@
 // A training run's progress on stderr: one line that is rewritten on a terminal, finished lines only when piped.
 #pragma once
 
+#include <tenon/cli/results/run_options.h>
 #include <tenon/cli/terminal/status_line.h>
+#include <tenon/runtime/config/experiment.h>
 #include <tenon/train/progress.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -22,5 +25,8 @@ class RunProgress final : public ProgressSink {
   bool quiet_;
   StatusLine line_;
 };
+
+/// The same, or what --watch and --metrics show in its place.
+std::unique_ptr<ProgressSink> progress_of(const RunOptions& options, const ExperimentConfig& experiment);
 
 }  // namespace tenon::cli

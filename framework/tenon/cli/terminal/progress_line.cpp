@@ -1,5 +1,6 @@
 // The progress line.
 #include <tenon/cli/terminal/progress_line.h>
+#include <tenon/report/text/progress_text.h>
 
 #include <tenon/replay/trace/long_work.h>
 

@@ -17,8 +17,6 @@ namespace {
 constexpr double kSilentSeconds = 2;  // shorter work needs no estimate
 constexpr double kRefreshSeconds = 0.1;
 
-StatusLine* shown_line = nullptr;  // there is one terminal
-
 }  // namespace
 
 StatusLine::StatusLine(bool quiet) : is_on_(!quiet && is_terminal(STDERR_FILENO)) {}
@@ -33,22 +31,18 @@ bool StatusLine::is_due() const {
 }
 
 void StatusLine::show(std::string_view text) {
+  has_terminal();
   last_shown_ = Clock::now();
   const std::size_t columns = screen_of(STDERR_FILENO).columns;
   fmt::print(stderr, "\r{}\x1b[K", shortened(text, columns == 0 ? 0 : columns - 1));  // a full line would wrap
   std::fflush(stderr);
   is_shown_ = true;
-  shown_line = this;
 }
 
 void StatusLine::erase() {
   if (is_shown_) fmt::print(stderr, "\r\x1b[K");
   is_shown_ = false;
-  if (shown_line == this) shown_line = nullptr;
-}
-
-void erase_status_line() {
-  if (shown_line != nullptr) shown_line->erase();
+  gives_terminal_back();
 }
 
 }  // namespace tenon::cli

@@ -2,7 +2,7 @@
 // than two seconds. By hand: the libraries for it are not packaged by Debian, and it is a carriage return.
 #pragma once
 
-#include <tenon/report/text/progress_text.h>
+#include <tenon/cli/terminal/on_terminal.h>
 
 #include <chrono>
 #include <string>
@@ -10,20 +10,18 @@
 
 namespace tenon::cli {
 
-class StatusLine {
+class StatusLine final : public OnTerminal {
  public:
   /// quiet: never shown.
   explicit StatusLine(bool quiet);
-  ~StatusLine();
-  StatusLine(const StatusLine&) = delete;
-  StatusLine& operator=(const StatusLine&) = delete;
+  ~StatusLine() override;
 
   /// Seconds since the beginning.
   double seconds() const;
   /// Whether it is time to show something new.
   bool is_due() const;
   void show(std::string_view text);
-  void erase();
+  void erase() override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,8 +30,5 @@ class StatusLine {
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_shown_{};
 };
-
-/// Takes the line away that is shown, if one is: for whoever writes to the terminal.
-void erase_status_line();
 
 }  // namespace tenon::cli

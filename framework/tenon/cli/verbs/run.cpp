@@ -2,6 +2,7 @@
 #include <tenon/cli/estimate/estimate_layouts.h>
 #include <tenon/cli/launch/cell_worker.h>
 #include <tenon/cli/launch/launcher.h>
+#include <tenon/cli/live/metrics_server.h>
 #include <tenon/cli/process/exit_code.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/allocator_file.h>
@@ -102,12 +103,31 @@ void check_plan_options(const RunOptions& options, bool is_sweep) {
     refuse("--device-size is what an estimate is held against: it goes with --dry-run and --ranks or --layouts");
 }
 
+/// Cells are watched one after the other, here.
+void check_watch_options(const RunOptions& options, bool is_sweep) {
+  const char* const asked = options.watch ? "--watch" : !options.metrics.empty() ? "--metrics" : nullptr;
+  if (asked == nullptr) {
+    if (options.has_interval) throw ConfigError("--interval is between two looks: it goes with --watch or --metrics");
+    return;
+  }
+  if (is_sweep && options.jobs > 1)
+    throw ConfigError(fmt::format("{} shows one run, and -j {} runs several cells at a time: leave one of both out",
+                                  asked, options.jobs));
+  if (!options.launcher.empty())
+    throw ConfigError(
+        fmt::format("{} looks at runs on this machine, and --launcher runs them elsewhere: leave one of "
+                    "both out",
+                    asked));
+}
+
 void say_what_changes_nothing(const RunOptions& options, bool is_sweep) {
   if (options.quiet || options.is_cell()) return;
   std::vector<std::string> without_effect;
   if (options.jobs > 1 && (options.dry_run || !is_sweep)) without_effect.emplace_back("--jobs");
   if (options.dry_run && !options.out.empty()) without_effect.emplace_back("--out");
   if (options.dry_run && !options.record.empty()) without_effect.emplace_back("--record");
+  if (options.dry_run && options.watch) without_effect.emplace_back("--watch");
+  if (options.dry_run && !options.metrics.empty()) without_effect.emplace_back("--metrics");
   say_without_effect(without_effect, options.dry_run ? "a dry run runs and writes nothing" : "this is one run");
 }
 
@@ -176,6 +196,7 @@ ExitCode run(const RunOptions& given) {
     throw ConfigError("--launcher runs the cells of a sweep elsewhere, and this is one run: leave it out");
   say_what_changes_nothing(asked, is_sweep);
   check_plan_options(options, is_sweep);
+  check_watch_options(options, is_sweep);
   if (options.dry_run && is_silent_rank(options)) return ExitCode::kDone;
   if (is_sweep && rank_environment().size > 1)
     throw ConfigError(
@@ -244,6 +265,15 @@ void add_run(Verb program, Outcome& outcome) {
   verb.add_option("--record", options->record,
                   fmt::format("record its memory: {} or {}", recording_words(), kAllRecordings))
       .type_name("LIST");
+  verb.add_flag("--watch", options->watch,
+                "show loss, speed and memory while it runs: on the screen of a terminal, in lines elsewhere");
+  verb.add_option("--metrics", options->metrics, "the same for Prometheus: a page on http://127.0.0.1:PORT/metrics")
+      .type_name("[ADDRESS:]PORT")
+      .check([](const std::string& address) { return MetricsServer::problem_of(address); });
+  const Option interval =
+      verb.add_option("--interval", options->interval, "between two looks of --watch and --metrics (1)")
+          .type_name("SECONDS")
+          .range(0.01, 86400.0);
   verb.add_flag("--dry-run", options->dry_run, "check the settings and estimate the memory; run nothing");
   const Option ranks = verb.add_option("--ranks", options->ranks, "with --dry-run: what each of so many ranks needs")
                            .type_name("N")
@@ -265,9 +295,10 @@ void add_run(Verb program, Outcome& outcome) {
   verb.add_option("--cells-at-a-time", options->cells_at_a_time).hidden();
   verb.add_option("--after-death", options->after_death).expects(2).hidden();
   verb.footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));
-  verb.callback([options, deadline, jobs, &outcome] {
+  verb.callback([options, deadline, interval, jobs, &outcome] {
     options->has_deadline = deadline.is_given();
     options->has_jobs = jobs.is_given();
+    options->has_interval = interval.is_given();
     outcome.exit_code = run_labelled(*options);
   });
 }
