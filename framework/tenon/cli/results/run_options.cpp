@@ -3,6 +3,10 @@
 
 #include <tenon/cli/sections.h>
 
+#include <fmt/format.h>
+
+#include <utility>
+
 namespace tenon::cli {
 
 std::vector<std::string> watch_words(const RunOptions& options) {
