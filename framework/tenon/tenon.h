@@ -3,6 +3,8 @@
 #pragma once
 
 #include <tenon/autograd/autograd.h>
+#include <tenon/autograd/leaks/leak_watch.h>
+#include <tenon/autograd/leaks/live_memory.h>
 #include <tenon/core/half_limits.h>
 #include <tenon/data/data.h>
 #include <tenon/device/devices.h>

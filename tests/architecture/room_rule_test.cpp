@@ -74,6 +74,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"shape"},
       {"create"},
       {"support", "autocast"}}},
+    {"autograd", {{"leaks"}, {"."}}},
     {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
     {"device", {{"order"}, {"."}}},
     {"kernel", {{"."}, {"attributes"}, {"rows"}}},

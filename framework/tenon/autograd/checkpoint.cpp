@@ -81,6 +81,10 @@ class CheckpointNode final : public Node {
     for (auto& slot : saved_) slot->reset();
     function_ = nullptr;
   }
+  void each_saved(const std::function<void(const SavedTensor&)>& show) const override {
+    for (const auto& slot : saved_)
+      if (slot->holds()) show(*slot);
+  }
   GradList apply(GradList&& gradients) override {
     if (!function_) throw_backward_twice();
     variable_list inputs;

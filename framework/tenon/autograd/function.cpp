@@ -70,6 +70,11 @@ Tensor zeros_of(const InputMetadata& metadata) {
 AutogradContext::AutogradContext() = default;
 AutogradContext::~AutogradContext() = default;
 
+void AutogradContext::each_saved(const std::function<void(const SavedTensor&)>& show) const {
+  for (const auto& slot : saved_)
+    if (slot->holds()) show(*slot);
+}
+
 void AutogradContext::release() {
   saved_.clear();
   has_freed_buffers_ = true;

@@ -51,6 +51,8 @@ class TENON_API AutogradContext {
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
   bool needs_input_grad(std::size_t edge) const;
   bool needs_input_grad(std::initializer_list<IndexRange> ranges) const;
+  /// Shows what is kept for backward.
+  void each_saved(const std::function<void(const SavedTensor&)>& show) const;
 
  private:
   template <class T>
@@ -90,6 +92,7 @@ class CppNode final : public Node {
   CppNode() { context.node_ = this; }
   std::string name() const override { return name_of_type(typeid(T)); }
   void release_variables() override { context.release(); }
+  void each_saved(const std::function<void(const SavedTensor&)>& show) const override { context.each_saved(show); }
   GradList apply(GradList&& gradients) override {
     variable_list incoming;
     incoming.reserve(gradients.size());

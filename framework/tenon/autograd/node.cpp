@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
+#include <tenon/tensor/live_tensors.h>
 
 #include <utility>
 
@@ -24,6 +25,8 @@ ForwardTrace::ForwardTrace() = default;
 ForwardTrace::~ForwardTrace() = default;
 
 Node::Node() : sequence_(next_sequence++) {
+  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+    list_node(this);
   if (modes.anomaly) [[unlikely]] {
     trace_ = std::make_unique<ForwardTrace>();
     trace_->text = capture_stack();
@@ -31,7 +34,10 @@ Node::Node() : sequence_(next_sequence++) {
   }
 }
 Node::Node(std::uint64_t sequence) : sequence_(sequence) {}
-Node::~Node() = default;
+Node::~Node() {
+  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_node(this);
+}
 
 edge_list Node::next_edges() const { return edge_list(edges_.begin(), edges_.end()); }
 

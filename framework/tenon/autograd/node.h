@@ -16,6 +16,7 @@
 namespace tenon::autograd {
 
 class Node;
+class SavedTensor;
 struct AutogradMeta;
 
 using Variable = Tensor;
@@ -75,6 +76,8 @@ class TENON_EXPORT Node : public WeaklyKnown, public Recycled {
   virtual GradList apply(GradList&& gradients) = 0;
   /// Gives up what was saved for backward. Called right after the node ran unless the graph is kept.
   virtual void release_variables() {}
+  /// Shows what is saved for backward and not given up yet.
+  virtual void each_saved(const std::function<void(const SavedTensor&)>& show) const { (void)show; }
 
   std::uint64_t sequence_nr() const { return sequence_; }
   std::size_t num_inputs() const { return metadata_.size(); }

@@ -42,6 +42,8 @@ class TENON_EXPORT SavedTensor {
   TENON_API Tensor unpack(Node& saved_for) const;
   TENON_API void reset();
   bool holds() const { return data_.defined() || packed_; }
+  /// The tensor as it is kept; undefined where hooks have packed it away, or nothing is held.
+  const Tensor& kept() const { return data_; }
 
  private:
   struct Packed;

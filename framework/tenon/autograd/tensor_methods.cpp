@@ -5,6 +5,7 @@
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/libtorch/warning.h>
+#include <tenon/tensor/live_tensors.h>
 
 namespace tenon {
 
@@ -151,6 +152,8 @@ unsigned Tensor::register_hook_(TensorHook hook) const {
     if (const auto& function = grad_fn())
       function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
   }
+  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+    list_node(meta.hooks.get());
   meta.hooks->hooks.push_back(std::move(hook));
   return static_cast<unsigned>(meta.hooks->hooks.size() - 1);
 }

@@ -33,6 +33,9 @@ class CopySlices final : public Node {
     released_ = true;
     function_.reset();
   }
+  void each_saved(const std::function<void(const SavedTensor&)>& show) const override {
+    if (function_) function_->each_saved(show);
+  }
   GradList apply(GradList&& gradients) override {
     GradList results;
     results.resize(num_outputs());

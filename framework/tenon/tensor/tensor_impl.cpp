@@ -1,6 +1,7 @@
 // TensorImpl: layout questions.
 #include <tenon/core/error.h>
 #include <tenon/tensor/factory.h>
+#include <tenon/tensor/live_tensors.h>
 #include <tenon/tensor/shape/extent.h>
 #include <tenon/tensor/tensor_impl.h>
 
@@ -9,7 +10,11 @@
 namespace tenon {
 
 AutogradMetaBase::~AutogradMetaBase() = default;
-TensorImpl::~TensorImpl() = default;
+
+TensorImpl::~TensorImpl() {
+  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_tensor(this);
+}
 
 std::uint32_t TensorImpl::VersionHandle::current_version() const {
   if (impl_.is_inference()) throw Error("Inference tensors do not track version counter.");

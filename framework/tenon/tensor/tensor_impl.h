@@ -31,9 +31,19 @@ class TENON_EXPORT AutogradMetaBase : public Recycled {
   TENON_API virtual ~AutogradMetaBase();
 };
 
+class TensorImpl;
+
+/// Whether somebody wants to know of every tensor (live_tensors.h).
+TENON_API extern std::atomic<bool> tensors_are_listed;
+/// Puts a tensor that was just made on the list.
+TENON_API void list_tensor(const TensorImpl* tensor) noexcept;
+
 class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
  public:
-  TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype) : storage_(std::move(storage)), dtype_(dtype) {}
+  TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype) : storage_(std::move(storage)), dtype_(dtype) {
+    if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+      list_tensor(this);
+  }
   TENON_API ~TensorImpl();
 
   /// The memory.

@@ -32,9 +32,8 @@ void History::stop() {
   ring_.clear();
   next_ = 0;
   recorded_ = 0;
-  live_stacks_.clear();
+  live_.clear();
   stacks_.clear();
-  stacks_by_hash_.clear();
 }
 
 HistorySettings History::settings() const {
@@ -48,16 +47,7 @@ StackId History::take_stack_locked(HistoryAction action) {
   if (settings_.stacks < wanted || settings_.stacks == StackContext::kNone) return 0;
   if (action == HistoryAction::kFreeCompleted) return 0;  // it may come long after, from nowhere in particular
   if (candidates_[static_cast<std::size_t>(action)]++ % settings_.stack_every != 0) return 0;
-  std::vector<void*> addresses = capture_call_stack();
-  std::uint64_t hash = 1469598103934665603u;
-  for (void* address : addresses) hash = (hash ^ reinterpret_cast<std::uint64_t>(address)) * 1099511628211u;
-  std::vector<StackId>& same_hash = stacks_by_hash_[hash];
-  for (const StackId id : same_hash) {
-    if (stacks_[id - 1] == addresses) return id;
-  }
-  stacks_.push_back(std::move(addresses));
-  same_hash.push_back(static_cast<StackId>(stacks_.size()));
-  return same_hash.back();
+  return stacks_.take();
 }
 
 bool History::merge_locked(const HistoryEvent& event) {
@@ -79,8 +69,17 @@ void History::record(const MemoryEvent& told, std::uint64_t pool) noexcept {
     if (!recording()) return;
     if (merge_locked(event)) return;
     event.stack = take_stack_locked(event.action);
-    if (event.action == HistoryAction::kAlloc && event.stack != 0) live_stacks_[event.address] = event.stack;
-    if (event.action == HistoryAction::kFreeRequested) live_stacks_.erase(event.address);
+    if (event.action == HistoryAction::kAlloc) {
+      ++allocations_;
+      if (event.stack != 0 || settings_.keeps_live)
+        live_[event.address] = {.address = event.address,
+                                .bytes = event.bytes,
+                                .number = allocations_,
+                                .stack = event.stack,
+                                .label = event.label,
+                                .purpose = event.purpose};
+    }
+    if (event.action == HistoryAction::kFreeRequested) live_.erase(event.address);
     if (settings_.stacks < StackContext::kAlloc) event.stack = 0;
     if (settings_.max_entries == 0) return;
     ++recorded_;
@@ -111,16 +110,27 @@ std::vector<StackFrame> History::frames(StackId stack) const {
   std::vector<void*> addresses;
   {
     std::lock_guard lock(mutex_);
-    if (stack == 0 || stack > stacks_.size()) return {};
-    addresses = stacks_[stack - 1];
+    addresses = stacks_.addresses(stack);
   }
   return symbolize(addresses);
 }
 
 StackId History::live_stack(std::uint64_t address) const {
   std::lock_guard lock(mutex_);
-  const auto found = live_stacks_.find(address);
-  return found == live_stacks_.end() ? 0 : found->second;
+  const auto found = live_.find(address);
+  return found == live_.end() ? 0 : found->second.stack;
+}
+
+std::vector<LiveBlock> History::live_blocks() const {
+  std::vector<LiveBlock> blocks;
+  {
+    std::lock_guard lock(mutex_);
+    if (!settings_.keeps_live) return blocks;
+    blocks.reserve(live_.size());
+    for (const auto& [address, block] : live_) blocks.push_back(block);
+  }
+  std::ranges::sort(blocks, {}, &LiveBlock::number);
+  return blocks;
 }
 
 }  // namespace tenon

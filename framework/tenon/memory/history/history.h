@@ -3,6 +3,8 @@
 
 #include <tenon/core/export.h>
 #include <tenon/memory/history/history_settings.h>
+#include <tenon/memory/history/live_block.h>
+#include <tenon/memory/history/stack_table.h>
 #include <tenon/memory/snapshot.h>
 
 #include <array>
@@ -41,6 +43,8 @@ class TENON_EXPORT History {
   TENON_API std::vector<StackFrame> frames(StackId stack) const;
   /// The stack that allocated the live block at `address`, 0 when none was taken.
   TENON_API StackId live_stack(std::uint64_t address) const;
+  /// What was allocated since the recording began and lives, oldest first; empty unless `settings.keeps_live`.
+  TENON_API std::vector<LiveBlock> live_blocks() const;
 
  private:
   StackId take_stack_locked(HistoryAction action);
@@ -54,9 +58,9 @@ class TENON_EXPORT History {
   std::uint64_t recorded_ = 0;
   std::array<std::uint64_t, kHistoryActions>
       candidates_{};  ///< by action, events that could have had a stack: for stack_every
-  std::unordered_map<std::uint64_t, StackId> live_stacks_;
-  std::vector<std::vector<void*>> stacks_;
-  std::unordered_map<std::uint64_t, std::vector<StackId>> stacks_by_hash_;
+  std::unordered_map<std::uint64_t, LiveBlock> live_;  ///< by address: with a stack, or all of them (keeps_live)
+  std::uint64_t allocations_ = 0;
+  StackTable stacks_;
 };
 
 }  // namespace tenon

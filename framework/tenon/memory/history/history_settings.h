@@ -13,6 +13,7 @@ struct HistorySettings {
   /// The ring's length; the oldest entries go first. 0 keeps none: only live blocks' stacks ("state").
   std::size_t max_entries = 1 << 20;
   StackContext stacks = StackContext::kNone;
+  bool keeps_live = false;        ///< all live blocks are known, also those without a stack: History::live_blocks()
   std::uint32_t stack_every = 1;  ///< a stack for every n-th event only: walking one costs about a microsecond
 };
 

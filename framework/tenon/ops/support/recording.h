@@ -61,6 +61,12 @@ class FormulaNode final : public autograd::Node {
       for (autograd::SavedTensor& slot : slots_) slot.reset();
     }
   }
+  void each_saved(const std::function<void(const autograd::SavedTensor&)>& show) const override {
+    if constexpr (kSlots > 0) {
+      for (const autograd::SavedTensor& slot : slots_)
+        if (slot.holds()) show(slot);
+    }
+  }
   /// The saved tensors, by position.
   autograd::SavedTensor* slots() {
     if constexpr (kSlots > 0) {

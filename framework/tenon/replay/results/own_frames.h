@@ -1,4 +1,4 @@
-// Which functions of a call stack say where memory comes from: a program's own, in front of those that every stack has.
+// The program's own functions in the call stacks of a trace.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -10,13 +10,10 @@
 
 namespace tenon::replay {
 
-/// The frames of a stack that are the program's own, innermost first: without those of Tenon, Python, PyTorch, CUDA and
-/// the C library, as far as a path or a name tells. Where none is its own: the operators and modules of Tenon, or one
-/// that names PyTorch's operator, or the innermost.
+/// The own frames of a stack (memory/history/call_site.h), innermost first, as indices into trace.stacks.frames.
 TENON_API std::vector<std::uint32_t> own_frames(const Trace& trace, StackId stack);
 
-/// "forward (model.py:31) < step (train.py:12)": the first three of own_frames, of functions of C++ without their
-/// parameters; "[no stack]". `names_all`: every frame, as it is recorded.
+/// Their names, as the call_site of the frames.
 TENON_API std::string call_site(const Trace& trace, StackId stack, bool names_all = false);
 
 }  // namespace tenon::replay

@@ -1,0 +1,186 @@
+// References are counted from all that autograd keeps; what is left over is the program's.
+#include <tenon/autograd/leaks/holders.h>
+
+#include <tenon/autograd/saved_tensor.h>
+#include <tenon/autograd/variable.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace tenon::autograd {
+
+namespace {
+
+const AutogradMeta* meta_of(const TensorImpl& impl) { return static_cast<const AutogradMeta*>(impl.autograd_meta()); }
+
+void explain_one(HeldTensor* held) {
+  if (held != nullptr && held->by_program > 0) --held->by_program;
+}
+
+}  // namespace
+
+Holders::Holders() {
+  for (const ListedTensor& listed : listed_tensors()) {
+    const TensorImpl& impl = *listed.tensor;
+    const AutogradMeta* meta = meta_of(impl);
+    places_.emplace(&impl, tensors_.size());
+    by_address_.emplace(reinterpret_cast<std::uint64_t>(impl.storage().block().data), tensors_.size());
+    tensors_.push_back({.tensor = &impl,
+                        .made_at = listed.made_at,
+                        .by_program = impl.use_count(),
+                        .grad_fn = meta != nullptr ? meta->grad_fn.get() : nullptr});
+  }
+  visit_nodes();
+  count_what_autograd_holds();
+  find_captures();
+  find_roots();
+}
+
+HeldTensor* Holders::find(const TensorImpl* tensor) {
+  const auto found = places_.find(tensor);
+  return found == places_.end() ? nullptr : &tensors_[found->second];
+}
+
+const HeldTensor* Holders::of(const TensorImpl* tensor) const {
+  const auto found = places_.find(tensor);
+  return found == places_.end() ? nullptr : &tensors_[found->second];
+}
+
+std::vector<const HeldTensor*> Holders::on(std::uint64_t address) const {
+  std::vector<const HeldTensor*> held;
+  const auto [begin, end] = by_address_.equal_range(address);
+  for (auto place = begin; place != end; ++place) held.push_back(&tensors_[place->second]);
+  return held;
+}
+
+void Holders::visit_nodes() {
+  std::unordered_set<const Node*> seen;
+  for (const HeldTensor& held : tensors_)
+    if (held.grad_fn != nullptr && seen.insert(held.grad_fn).second) nodes_.push_back(held.grad_fn);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    for (std::size_t edge = 0; edge < nodes_[i]->num_outputs(); ++edge) {
+      const Node* next = nodes_[i]->next_edge(edge).function.get();
+      if (next != nullptr && seen.insert(next).second) nodes_.push_back(next);
+    }
+  }
+}
+
+void Holders::count_what_autograd_holds() {
+  for (const Node* node : nodes_) {
+    node->each_saved([&](const SavedTensor& saved) {
+      if (!saved.kept().defined()) return;
+      HeldTensor* held = find(saved.kept().unsafeGetTensorImpl());
+      explain_one(held);
+      if (held != nullptr) held->saver = node;
+    });
+    if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(node))
+      explain_one(find(leaf->variable().unsafeGetTensorImpl()));
+  }
+  for (const HeldTensor& held : tensors_) {
+    const AutogradMeta* meta = meta_of(*held.tensor);
+    if (meta == nullptr) continue;
+    if (meta->view) explain_one(find(meta->view->base.unsafeGetTensorImpl()));
+    if (HeldTensor* gradient = meta->grad.defined() ? find(meta->grad.unsafeGetTensorImpl()) : nullptr) {
+      explain_one(gradient);
+      gradient->gradient_of = held.tensor;
+    }
+  }
+}
+
+void Holders::find_captures() {
+  for (const Node* node : nodes_) {
+    const NodeHooks* hooks = node->hooks();
+    if (hooks == nullptr) continue;
+    for (const auto& [input, list] : hooks->tensor_hooks)
+      for (const TensorHook& hook : list->hooks) find_capture(hook, node, nullptr);
+  }
+  for (const HeldTensor& held : tensors_) {
+    const AutogradMeta* meta = meta_of(*held.tensor);
+    if (meta == nullptr || !meta->hooks || held.grad_fn != nullptr) continue;
+    for (const TensorHook& hook : meta->hooks->hooks) find_capture(hook, nullptr, held.tensor);
+  }
+}
+
+// What a function captured cannot be asked. But a copy of the function copies that too, and so raises the count of
+// each tensor that it holds by value.
+void Holders::find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf) {
+  if (!hook) return;
+  std::vector<std::uint32_t> before;
+  before.reserve(tensors_.size());
+  for (const HeldTensor& held : tensors_) before.push_back(held.tensor->use_count());
+  const TensorHook copy = hook;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    HeldTensor& held = tensors_[i];
+    if (held.tensor->use_count() <= before[i]) continue;
+    explain_one(&held);
+    held.hook_of = node;
+    held.hook_on = leaf;
+  }
+}
+
+void Holders::find_roots() {
+  for (const HeldTensor& held : tensors_)
+    if (held.grad_fn != nullptr && (held.by_program > 0 || held.hook_of != nullptr || held.hook_on != nullptr))
+      roots_.push_back(&held);
+  // A sum over steps has a younger history than what it is the sum of: it comes first, and the whole chain is its own.
+  std::ranges::stable_sort(roots_, std::ranges::greater(),
+                           [](const HeldTensor* root) { return root->grad_fn->sequence_nr(); });
+  for (const HeldTensor* root : roots_) {
+    std::vector<const Node*> next;
+    if (reached_.try_emplace(root->grad_fn, Reached{root, nullptr, 0}).second) next.push_back(root->grad_fn);
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      for (std::size_t edge = 0; edge < next[i]->num_outputs(); ++edge) {
+        const Node* to = next[i]->next_edge(edge).function.get();
+        const std::size_t distance = reached_.at(next[i]).distance + 1;
+        if (to != nullptr && reached_.try_emplace(to, Reached{root, next[i], distance}).second) next.push_back(to);
+      }
+    }
+  }
+}
+
+const HeldTensor* Holders::root_of(const Node* node) const {
+  const auto found = reached_.find(node);
+  return found == reached_.end() ? nullptr : found->second.root;
+}
+
+std::vector<const Node*> Holders::chain_to(const Node* node) const {
+  std::vector<const Node*> chain;
+  for (const Node* at = node; at != nullptr;) {
+    chain.push_back(at);
+    const auto found = reached_.find(at);
+    at = found == reached_.end() ? nullptr : found->second.from;
+  }
+  std::ranges::reverse(chain);
+  return chain;
+}
+
+std::vector<const Node*> Holders::longest_chain(const HeldTensor* root) const {
+  const Node* farthest = nullptr;
+  std::size_t distance = 0;
+  for (const auto& [node, reached] : reached_)
+    if (reached.root == root && reached.distance >= distance) distance = reached.distance, farthest = node;
+  return chain_to(farthest);
+}
+
+std::size_t Holders::node_count(const HeldTensor* root) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(reached_, [&](const auto& entry) { return entry.second.root == root; }));
+}
+
+std::size_t Holders::saved_bytes(const HeldTensor* root) const {
+  std::unordered_set<const StorageImpl*> storages;
+  std::size_t bytes = 0;
+  for (const auto& [node, reached] : reached_) {
+    if (reached.root != root) continue;
+    node->each_saved([&](const SavedTensor& saved) {
+      if (!saved.kept().defined()) return;
+      const HeldTensor* held = of(saved.kept().unsafeGetTensorImpl());
+      if (held == nullptr || held->by_program > 0) return;  // it would live anyway: a parameter, a batch
+      const StorageImpl& storage = saved.kept().impl().storage();
+      if (storages.insert(&storage).second) bytes += storage.nbytes();
+    });
+  }
+  return bytes;
+}
+
+}  // namespace tenon::autograd

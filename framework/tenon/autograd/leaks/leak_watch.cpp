@@ -1,0 +1,123 @@
+// Series of live bytes by the stack that allocated them; those that grow are looked for in the graph of holders.
+#include <tenon/autograd/leaks/leak_causes.h>
+#include <tenon/autograd/leaks/leak_watch.h>
+
+#include <tenon/core/units.h>
+#include <tenon/memory/growth.h>
+#include <tenon/tensor/live_tensors.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::memory {
+
+namespace {
+
+constexpr std::size_t kKeptSteps = 64;  ///< of a series
+
+}  // namespace
+
+std::string_view name_of(LeakKind kind) {
+  constexpr std::string_view kNames[] = {"held", "kept graph", "hook", "alias", "retained gradient", "unknown"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+LeakWatch::LeakWatch(Device device, std::size_t warmup_steps)
+    : recording_(device), warmup_steps_(warmup_steps), next_look_(warmup_steps + kLeastStepsOfGrowth) {}
+
+LeakWatch::~LeakWatch() = default;
+
+void LeakWatch::step() {
+  const Mark now = mark({}, recording_.device());
+  if (++steps_ <= warmup_steps_) {
+    if (!now.blocks.empty()) last_of_warmup_ = now.blocks.back().number;
+    return;
+  }
+  std::map<Group, std::uint64_t> sums;
+  for (const LiveBlock& block : now.blocks)
+    if (block.number > last_of_warmup_) sums[{block.stack, block.purpose, block.label}] += block.bytes;
+  const std::size_t before = std::min(steps_ - warmup_steps_ - 1, kKeptSteps);
+  for (const auto& [group, bytes] : sums) series_.try_emplace(group, std::vector<std::uint64_t>(before, 0));
+  for (auto& [group, values] : series_) {
+    const auto found = sums.find(group);
+    values.push_back(found == sums.end() ? 0 : found->second);
+    if (values.size() > kKeptSteps) values.erase(values.begin());
+  }
+  nodes_.push_back(listed_node_count());
+  if (nodes_.size() > kKeptSteps) nodes_.erase(nodes_.begin());
+  if (steps_ < next_look_) return;
+  look();
+  next_look_ = warmup_steps_ + (steps_ - warmup_steps_) * 3 / 2;
+}
+
+std::vector<Leak> LeakWatch::leaks_now() const {
+  std::vector<GrowingBlocks> growing;
+  const Mark now = mark({}, recording_.device());
+  for (const auto& [group, values] : series_) {
+    const std::optional<double> slope = growth_per_step(values);
+    if (!slope) continue;
+    GrowingBlocks blocks{.bytes_per_step = *slope, .blocks = {}};
+    for (const LiveBlock& block : now.blocks)
+      if (block.number > last_of_warmup_ && Group{block.stack, block.purpose, block.label} == group)
+        blocks.blocks.push_back(block);
+    if (!blocks.blocks.empty()) growing.push_back(std::move(blocks));
+  }
+  return causes_of(growing, growth_per_step(nodes_).value_or(0), recording_.device());
+}
+
+/// The same leak may be found again with more bytes.
+void LeakWatch::note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps) {
+  for (Leak& leak : leaks) {
+    auto same = std::ranges::find_if(found, [&](const Found& other) {
+      return other.leak.kind == leak.kind && other.leak.grows == leak.grows && other.leak.site == leak.site;
+    });
+    if (same == found.end()) same = found.insert(found.end(), Found{});
+    if (leak.bytes >= same->leak.bytes) same->leak = std::move(leak);
+    ++same->looks;
+    same->last_steps = steps;
+  }
+}
+
+void LeakWatch::look() { note(found_, leaks_now(), steps_); }
+
+LeakReport LeakWatch::report() const {
+  LeakReport report{.steps = steps_ - std::min(steps_, warmup_steps_), .leaks = {}};
+  if (report.steps < kLeastStepsOfGrowth) return report;
+  std::vector<Found> found = found_;
+  note(found, leaks_now(), steps_ + 1);
+  for (Found& one : found) {
+    // What was seen once, and not at the last look, was a coincidence of few steps; what is no growth may be seen at
+    // the end of any step that is not quite over.
+    const bool is_last = one.last_steps > steps_ && one.leak.grows;
+    if (is_last || one.looks > 1) report.leaks.push_back(std::move(one.leak));
+  }
+  std::ranges::stable_sort(report.leaks, std::ranges::greater(), [](const Leak& leak) {
+    return std::tuple(leak.bytes_per_step, leak.nodes_per_step, leak.bytes);
+  });
+  return report;
+}
+
+std::string LeakReport::text() const {
+  if (steps < kLeastStepsOfGrowth)
+    return fmt::format("nothing can be said of {} step{}: at least {} are needed after the first ones\n", steps,
+                       steps == 1 ? "" : "s", kLeastStepsOfGrowth);
+  if (leaks.empty()) return fmt::format("nothing grows in {} steps\n", steps);
+  std::string text;
+  for (const Leak& leak : leaks) {
+    const std::string what = fmt::format("{}{}", name_of(leak.purpose), leak.label.empty() ? "" : ", " + leak.label);
+    const std::string nodes = fmt::format("{:.0f} nodes of history a step, {}\n", leak.nodes_per_step, leak.site);
+    text += leak.nodes_per_step > 0 ? nodes
+            : leak.grows
+                ? fmt::format("{} a step: {} in {} blocks ({}), {}\n",
+                              format_bytes(static_cast<std::size_t>(std::llround(leak.bytes_per_step))),
+                              format_bytes(leak.bytes), leak.blocks, what, leak.site)
+                : fmt::format("{} at the end of each step ({}), {}\n", format_bytes(leak.bytes), what, leak.site);
+    text += "  " + leak.sentence + "\n";
+    for (const std::string& link : leak.chain) text += "    " + link + "\n";
+  }
+  return text;
+}
+
+}  // namespace tenon::memory

@@ -1,0 +1,92 @@
+// LeakWatch: finds out by itself what grows from step to step, and who holds it.
+//
+//   tenon::memory::LeakWatch watch;
+//   for (...) {
+//     ... a step ...
+//     watch.step();
+//   }
+//   std::cout << watch.report().text();
+#pragma once
+
+#include <tenon/autograd/leaks/live_memory.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace tenon::memory {
+
+enum class LeakKind : std::uint8_t {
+  kHeld,              ///< tensors that the program holds: a list, a cache, a loader's queue
+  kKeptGraph,         ///< a tensor whose history keeps what was saved for backward
+  kHook,              ///< a hook holds it that captured a tensor, often the one that it hangs on
+  kAlias,             ///< a small tensor on a large storage: a view or detach()
+  kRetainedGradient,  ///< gradients of results, kept by retain_grad()
+  kUnknown,           ///< nobody known holds it: memory that is not a tensor's
+};
+/// "held", "kept graph", "hook", "alias", "retained gradient", "unknown".
+TENON_API std::string_view name_of(LeakKind kind);
+
+/// What is kept by one cause.
+struct Leak {
+  LeakKind kind = LeakKind::kUnknown;
+  bool grows = true;          ///< false: as much at the end of each step, though the step is over
+  std::string site;           ///< the line to look at
+  std::string allocated_at;   ///< where most of the memory was allocated
+  double bytes_per_step = 0;  ///< by which it grows
+  std::size_t bytes = 0;      ///< that it keeps now
+  double nodes_per_step =
+      0;  ///< by which its history grows, where that alone grows: backward has run and freed the rest
+  std::size_t blocks = 0;
+  Purpose purpose = Purpose::kOther;  ///< of most of it
+  std::string label;
+  std::string sentence;            ///< what happens there, and what to do
+  std::vector<std::string> chain;  ///< from the holder to the memory
+};
+
+struct LeakReport {
+  std::size_t steps = 0;    ///< seen, without the first ones that are left out
+  std::vector<Leak> leaks;  ///< those that cost most first; empty: nothing grows
+  /// A paragraph for each.
+  TENON_API std::string text() const;
+};
+
+/// Records as a LiveRecording while it lives.
+class TENON_EXPORT LeakWatch {
+ public:
+  /// The first so many steps are left out: what they make lives on in every program.
+  TENON_API explicit LeakWatch(Device device = kCPU, std::size_t warmup_steps = 2);
+  TENON_API ~LeakWatch();
+  LeakWatch(const LeakWatch&) = delete;
+  LeakWatch& operator=(const LeakWatch&) = delete;
+
+  /// A step ends here.
+  TENON_API void step();
+  /// What was found until now: from the sixth step on, with the two that are left out. It is looked for at the end of
+  /// some steps, and now: no other thread may make or end tensors then.
+  TENON_API LeakReport report() const;
+
+ private:
+  using Group = std::tuple<StackId, Purpose, std::uint16_t>;  ///< and label
+  LiveRecording recording_;
+  std::size_t warmup_steps_;
+  std::size_t steps_ = 0;
+  std::uint64_t last_of_warmup_ = 0;                    ///< blocks with larger numbers are younger
+  std::map<Group, std::vector<std::uint64_t>> series_;  ///< bytes at the ends of the last steps after the warm-up
+  std::vector<std::uint64_t> nodes_;                    ///< how many of the graph lived then
+  std::size_t next_look_ = 0;                           ///< after so many steps
+  struct Found {
+    Leak leak;
+    std::size_t looks = 0;       ///< how often it was found
+    std::size_t last_steps = 0;  ///< when it was found last
+  };
+  void look();
+  static void note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps);
+  std::vector<Leak> leaks_now() const;
+  std::vector<Found> found_;
+};
+
+}  // namespace tenon::memory

@@ -1,0 +1,212 @@
+// Recordings, marks and what two of them differ in.
+#include <tenon/autograd/leaks/live_memory.h>
+#include <tenon/autograd/leaks/site_names.h>
+
+#include <tenon/autograd/node.h>
+#include <tenon/autograd/variable.h>
+#include <tenon/core/error.h>
+#include <tenon/core/units.h>
+#include <tenon/device/device_state.h>
+#include <tenon/memory/history/call_site.h>
+#include <tenon/memory/history/history.h>
+#include <tenon/tensor/live_tensors.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+namespace tenon::memory {
+
+namespace {
+
+History& history_of(Device device) { return device_state(device).history(); }
+
+std::string signed_bytes(std::int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + format_bytes(static_cast<std::size_t>(std::abs(bytes)));
+}
+
+std::string with_label(Purpose purpose, const std::string& label) {
+  return std::string(name_of(purpose)) + (label.empty() ? "" : " (" + label + ")");
+}
+
+std::string and_more(std::size_t all, std::size_t shown) {
+  return all > shown ? fmt::format("  … and {} more\n", all - shown) : std::string();
+}
+
+}  // namespace
+
+const std::string& SiteNames::of_block(StackId stack) {
+  auto [found, is_new] = blocks_.try_emplace(stack);
+  if (is_new) found->second = call_site(history_of(device_).frames(stack));
+  return found->second;
+}
+
+const std::string& SiteNames::of_tensor(StackId stack) {
+  auto [found, is_new] = tensors_.try_emplace(stack);
+  if (is_new) found->second = call_site(listed_frames(stack));
+  return found->second;
+}
+
+LiveRecording::LiveRecording(Device device) : device_(device_state(device).device()) {
+  History& history = history_of(device_);
+  HistorySettings settings{.max_entries = 0, .stacks = StackContext::kState, .keeps_live = true};
+  if (history.recording()) {
+    before_ = history.settings();
+    settings = *before_;
+    settings.stacks = std::max(settings.stacks, StackContext::kState);
+    settings.keeps_live = true;
+  }
+  history.start(settings);
+  list_tensors();
+}
+
+LiveRecording::~LiveRecording() {
+  stop_listing_tensors();
+  try {
+    History& history = history_of(device_);
+    if (before_) {
+      history.start(*before_);
+    } else {
+      history.stop();
+    }
+  } catch (...) {  // the device is closed
+  }
+}
+
+std::vector<LiveTensor> live_tensors() {
+  SiteNames names(kCPU);
+  std::vector<LiveTensor> tensors;
+  for (const ListedTensor& listed : listed_tensors()) {
+    const TensorImpl& impl = *listed.tensor;
+    const auto* meta = static_cast<const autograd::AutogradMeta*>(impl.autograd_meta());
+    const Request& request = impl.storage().block().request;
+    tensors.push_back({.sizes = {impl.sizes().begin(), impl.sizes().end()},
+                       .dtype = impl.dtype(),
+                       .device = impl.device(),
+                       .bytes = static_cast<std::size_t>(impl.numel()) * size_of(impl.dtype()),
+                       .storage_bytes = impl.storage().nbytes(),
+                       .purpose = request.purpose,
+                       .label = label_name(request.label),
+                       .requires_grad = meta != nullptr && (meta->requires_grad || meta->grad_fn),
+                       .grad_fn = meta != nullptr && meta->grad_fn ? meta->grad_fn->name() : "",
+                       .references = impl.use_count(),
+                       .made_at = names.of_tensor(listed.made_at)});
+  }
+  std::ranges::stable_sort(tensors, std::ranges::greater(), &LiveTensor::storage_bytes);
+  return tensors;
+}
+
+std::string live_tensors_text(std::size_t most) {
+  const std::vector<LiveTensor> tensors = live_tensors();
+  std::set<const StorageImpl*> storages;
+  std::size_t bytes = 0;
+  for (const ListedTensor& listed : listed_tensors())
+    if (storages.insert(&listed.tensor->storage()).second) bytes += listed.tensor->storage().nbytes();
+  std::string text =
+      fmt::format("{} live tensors keep {} in {} storages\n", tensors.size(), format_bytes(bytes), storages.size());
+  for (std::size_t i = 0; i < std::min(most, tensors.size()); ++i) {
+    const LiveTensor& tensor = tensors[i];
+    text += fmt::format("  {:>10}  {} {}, {}{}{}  {}\n", format_bytes(tensor.storage_bytes), to_string(tensor.sizes),
+                        name_of(tensor.dtype), with_label(tensor.purpose, tensor.label),
+                        tensor.bytes < tensor.storage_bytes ? ", uses " + format_bytes(tensor.bytes) + " of it" : "",
+                        tensor.grad_fn.empty() ? "" : ", of " + tensor.grad_fn, tensor.made_at);
+  }
+  return text + and_more(tensors.size(), most);
+}
+
+Mark mark(std::string name, Device device) {
+  const DeviceState& state = device_state(device);
+  if (!state.history().recording() || !state.history().settings().keeps_live) {
+    throw Error(fmt::format("a mark on {}: nothing is known of what lives there; keep a tenon::memory::LiveRecording",
+                            state.device().str()));
+  }
+  return {.name = std::move(name), .device = state.device(), .blocks = state.history().live_blocks()};
+}
+
+MarkDiff diff(const Mark& from, const Mark& to) {
+  if (from.device != to.device) {
+    throw Error(fmt::format("a difference of marks on {} and on {}: they must be of one device", from.device.str(),
+                            to.device.str()));
+  }
+  std::map<std::uint64_t, bool> before;  // number -> lives still
+  for (const LiveBlock& block : from.blocks) before.emplace(block.number, false);
+  using Key = std::tuple<std::string, Purpose, std::uint16_t, std::uint64_t>;
+  std::map<Key, DiffRow> rows;
+  SiteNames names(to.device);
+  MarkDiff result{.from = from.name, .to = to.name};
+  const auto count = [&](const LiveBlock& block, std::int64_t sign) {
+    DiffRow& row = rows[{names.of_block(block.stack), block.purpose, block.label, block.bytes}];
+    row.blocks += sign;
+    row.bytes += sign * static_cast<std::int64_t>(block.bytes);
+    result.bytes += sign * static_cast<std::int64_t>(block.bytes);
+  };
+  for (const LiveBlock& block : to.blocks) {
+    const auto found = before.find(block.number);
+    if (found == before.end()) {
+      count(block, 1);
+    } else {
+      found->second = true;
+    }
+  }
+  for (const LiveBlock& block : from.blocks)
+    if (!before[block.number]) count(block, -1);
+  for (auto& [key, row] : rows) {
+    if (row.blocks == 0) continue;
+    std::tie(row.site, row.purpose, std::ignore, row.block_bytes) = key;
+    row.label = label_name(std::get<2>(key));
+    result.rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(result.rows, std::ranges::greater(), &DiffRow::bytes);
+  return result;
+}
+
+std::string MarkDiff::text(std::size_t most) const {
+  const std::string between =
+      from.empty() && to.empty() ? std::string("between the marks") : fmt::format("from '{}' to '{}'", from, to);
+  std::string text = fmt::format("{} {}\n", signed_bytes(bytes), between);
+  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+    const DiffRow& row = rows[i];
+    text += fmt::format("  {:>11}  {:>+5} x {:<10}  {}  {}\n", signed_bytes(row.bytes), row.blocks,
+                        format_bytes(row.block_bytes), with_label(row.purpose, row.label), row.site);
+  }
+  return text + and_more(rows.size(), most);
+}
+
+std::string live_blocks_text(Device device, std::size_t most) {
+  const Mark now = mark({}, device);
+  MarkDiff all = diff({.name = {}, .device = now.device, .blocks = {}}, now);
+  std::string text =
+      fmt::format("{} still live on {} in {} blocks\n", format_bytes(static_cast<std::size_t>(all.bytes)),
+                  now.device.str(), now.blocks.size());
+  const std::string rows = all.text(most);
+  return text + rows.substr(rows.find('\n') + 1);
+}
+
+void report_live_at_exit(Device device) {
+  static std::mutex mutex;
+  static std::vector<Device> reported;
+  std::lock_guard lock(mutex);
+  const Device opened = device_state(device).device();
+  if (std::ranges::find(reported, opened) != reported.end()) return;
+  if (reported.empty()) {
+    std::atexit([] {
+      for (const Device device : reported) {
+        try {
+          std::fputs(("tenon: at exit " + live_blocks_text(device)).c_str(), stderr);
+        } catch (const std::exception&) {  // the device is closed
+        }
+      }
+    });
+  }
+  reported.push_back(opened);
+  static std::vector<LiveRecording*> forever;  // never destroyed: it goes on until the process is gone
+  forever.push_back(new LiveRecording(opened));
+}
+
+}  // namespace tenon::memory

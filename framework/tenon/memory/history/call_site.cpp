@@ -1,0 +1,128 @@
+// Names and paths that tell libraries from programs.
+#include <tenon/memory/history/call_site.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+namespace tenon {
+
+namespace {
+
+constexpr std::size_t kNamedFrames = 3;
+/// Of functions in C++ and C; a name of Python's has a file that ends in .py.
+constexpr std::string_view kLibraryNames[] = {"_object*",  // of a binding, in front of its name
+                                              "torch::",
+                                              "c10::",
+                                              "at::",
+                                              "void at::",
+                                              "THP",
+                                              "_Py",
+                                              "Py",
+                                              "pymain_",
+                                              "pyrun_",
+                                              "std::",
+                                              "_start",
+                                              "__libc_",
+                                              "execute_native_thread",
+                                              "pybind11::",
+                                              "CLI::"};
+
+std::string_view file_name(const StackFrame& frame) {
+  return std::string_view(frame.file).substr(frame.file.find_last_of('/') + 1);
+}
+
+bool begins_with_one_of(std::string_view name, std::initializer_list<std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+/// Without the type that a template's name begins with.
+std::string_view without_result(std::string_view name) {
+  const std::size_t space = name.find(" tenon::");
+  const bool is_result = space != std::string_view::npos && space < name.find_first_of("(<");
+  return is_result ? name.substr(space + 1) : name;
+}
+
+/// Functions of Tenon's library and program: by where they are, or by their name.
+bool is_tenons(const StackFrame& frame) {
+  return file_name(frame).starts_with("libtenon.so") || frame.file == "tenon" || frame.file.ends_with("/bin/tenon") ||
+         frame.file.find("/framework/tenon/") != std::string::npos ||  // what a header inlines has a bare name
+         frame.file.find("/include/tenon/") != std::string::npos || without_result(frame.name).starts_with("tenon::");
+}
+
+/// Of Tenon's functions those that every allocation and every run has.
+bool is_tenons_machinery(const StackFrame& frame) {
+  return !without_result(frame.name).starts_with("tenon::") ||
+         begins_with_one_of(without_result(frame.name),
+                            {"tenon::(anonymous namespace)", "tenon::AllocatorStack", "tenon::StorageImpl",
+                             "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive", "tenon::History",
+                             "tenon::cli::", "tenon::run_experiment", "tenon::train::Training"});
+}
+
+/// Functions of PyTorch and of the machine below and around a program's own.
+bool is_boilerplate(const StackFrame& frame) {
+  if (frame.file == "??" || frame.file.empty() || is_tenons(frame)) return true;
+  for (const char* part : {"/torch/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/", "/python3",
+                           "/csu/libc-start", "/libc_start_call_main"}) {
+    if (frame.file.find(part) != std::string::npos) return true;
+  }
+  if (frame.file.ends_with(".py")) return false;
+  for (const char* part : {"/Python/", "/Objects/", "/Modules/", "/Include/"}) {  // CPython's own folders
+    if (frame.file.find(part) != std::string::npos) return true;
+  }
+  return std::ranges::any_of(kLibraryNames, [&](std::string_view begin) { return frame.name.starts_with(begin); });
+}
+
+/// Of a stack without a frame of the program's own, as one of the backward pass is: the operator, which says more than
+/// the allocator at the bottom.
+std::size_t telling_frame(std::span<const StackFrame> frames) {
+  for (std::size_t i = frames.size(); i-- > 0;) {  // the outermost first
+    const std::string& name = frames[i].name;
+    if (name.starts_with("torch::autograd::generated::") || name.starts_with("at::_ops::")) return i;
+  }
+  return 0;
+}
+
+/// "tenon::nn::LinearImpl::reset" of its declaration; a name of Python's has no parameters.
+std::string without_parameters(std::string name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  for (std::size_t at; (at = name.find(kUnnamed)) != std::string::npos;) name.erase(at, kUnnamed.size());
+  if (const std::size_t bracket = name.find('('); bracket != 0 && !name.substr(0, bracket).ends_with("operator"))
+    name = name.substr(0, bracket);
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
+  const auto those = [&](auto is_one) {
+    std::vector<std::size_t> some;
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      if (is_one(frames[i])) some.push_back(i);
+    return some;
+  };
+  std::vector<std::size_t> own = those([](const StackFrame& frame) { return !is_boilerplate(frame); });
+  if (own.empty()) own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
+  if (own.empty() && !frames.empty()) own.push_back(telling_frame(frames));
+  return own;
+}
+
+std::string call_site(std::span<const StackFrame> frames, bool names_all) {
+  if (frames.empty()) return "[no stack]";
+  std::vector<std::size_t> named = own_frames(frames);
+  if (names_all) {
+    named.resize(frames.size());
+    for (std::size_t i = 0; i < frames.size(); ++i) named[i] = i;
+  } else if (named.size() > kNamedFrames) {
+    named.resize(kNamedFrames);
+  }
+  std::string site;
+  for (const std::size_t i : named) {
+    const StackFrame& frame = frames[i];
+    site += (site.empty() ? "" : " < ") + (names_all ? frame.name : without_parameters(frame.name)) + " (" +
+            std::string(file_name(frame)) + (frame.line == 0 ? "" : ":" + std::to_string(frame.line)) + ")";
+  }
+  return site;
+}
+
+}  // namespace tenon

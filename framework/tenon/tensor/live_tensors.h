@@ -1,0 +1,46 @@
+// Every tensor that lives, with the call stack that made it: known while somebody asks for it. Off, it costs a branch
+// where a tensor is made and one where it ends.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/call_stacks.h>
+#include <tenon/tensor/tensor_impl.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tenon {
+
+/// A tensor on the list. The pointer is good as long as the tensor lives: look at it while no other thread ends
+/// tensors.
+struct ListedTensor {
+  const TensorImpl* tensor = nullptr;
+  StackId made_at = 0;       ///< the stack that made it: listed_frames()
+  std::uint64_t number = 0;  ///< the how-manieth tensor of the list it was, from 1: younger is larger
+};
+
+/// Begins a list, or goes on with it where one is kept already: tensors made from now on are on it. Each call has its
+/// stop_listing_tensors(); the last one of these ends the list and forgets it.
+TENON_API void list_tensors();
+/// Ends what one list_tensors() began.
+TENON_API void stop_listing_tensors() noexcept;
+
+/// Those that live, oldest first.
+TENON_API std::vector<ListedTensor> listed_tensors();
+/// The frames of a stack of the list, innermost first; empty for 0.
+TENON_API std::vector<StackFrame> listed_frames(StackId stack);
+
+/// For ~TensorImpl.
+void forget_tensor(const TensorImpl* tensor) noexcept;
+
+/// Nodes of the graph are known by their stacks as well: where a history grew is another place than where its tensor
+/// was made. While tensors are listed, a node says that it was made and that it ends.
+void list_node(const void* node) noexcept;
+/// It ends.
+void forget_node(const void* node) noexcept;
+/// The stack that made it, 0 for one that is not listed: listed_frames().
+StackId listed_node(const void* node);
+/// How many of them live.
+std::size_t listed_node_count();
+
+}  // namespace tenon
