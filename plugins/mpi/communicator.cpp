@@ -13,7 +13,7 @@ namespace {
 // mpirun ends what is left a second after a rank has ended badly. Rank 0 writes the results: it goes first.
 constexpr std::chrono::milliseconds kTimeOfRank0{10'000};
 
-/// One communicator at a time: two would need an MPI that any number of threads may call at once.
+/// One worker at a time: two would need an MPI that any number of threads may call at once.
 std::atomic<bool>& is_taken() {
   static std::atomic<bool> value = false;
   return value;
@@ -33,32 +33,35 @@ OptionSchema MpiCommunicator::options() {
 MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
   if (is_taken().exchange(true))
     throw DistributedError("this process has a communicator over MPI already: close it before another one is made", {});
+  const double seconds = context.options.real("timeout");
   try {
-    const double seconds = context.options.real("timeout");
-    worker_ = std::make_unique<Worker>(
-        WorkerSettings{.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
-                       .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny});
-    if (context.ranks.size != size())
-      throw DistributedError(
-          fmt::format("{} says that this is rank {} of {}, and MPI knows {} process{}: launch it with mpirun, or under "
-                      "Slurm with srun --mpi=pmix",
-                      context.ranks.launcher.empty() ? "the environment" : context.ranks.launcher, context.ranks.rank,
-                      context.ranks.size, size(), size() == 1 ? "" : "es"),
-          {});
+    worker_ = {new Worker({.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
+                           .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny}),
+               [](Worker* worker) {
+                 delete worker;
+                 is_taken() = false;
+               }};
   } catch (...) {
-    worker_.reset();
     is_taken() = false;
     throw;
   }
+  group_ = &worker_->all();
+  if (context.ranks.size != size())
+    throw DistributedError(
+        fmt::format("{} says that this is rank {} of {}, and MPI knows {} process{}: launch it with mpirun, or under "
+                    "Slurm with srun --mpi=pmix",
+                    context.ranks.launcher.empty() ? "the environment" : context.ranks.launcher, context.ranks.rank,
+                    context.ranks.size, size(), size() == 1 ? "" : "es"),
+        {});
 }
 
-MpiCommunicator::~MpiCommunicator() {
-  worker_.reset();
-  is_taken() = false;
-}
+int MpiCommunicator::rank() const { return group_->rank; }
+int MpiCommunicator::size() const { return group_->size(); }
 
-int MpiCommunicator::rank() const { return worker_->peers().rank(); }
-int MpiCommunicator::size() const { return worker_->peers().size(); }
+std::shared_ptr<Communicator> MpiCommunicator::make_group(const std::vector<int>& members) {
+  Group* const group = worker_->divide(*group_, members);
+  return group == nullptr ? nullptr : std::shared_ptr<Communicator>(new MpiCommunicator(worker_, *group));
+}
 
 std::shared_ptr<Work> MpiCommunicator::start(const CommRequest& request) {
   const bool is_whole = request.kind == CommKind::kAllGather || request.kind == CommKind::kReduceScatter;
@@ -66,7 +69,7 @@ std::shared_ptr<Work> MpiCommunicator::start(const CommRequest& request) {
   if (request.count > most)
     throw Error(fmt::format("{}: {} of {} elements: MPI counts no more than {} in one call; divide them",
                             worker_->peers().own_text(), name_of(request.kind), request.count, most));
-  return worker_->submit(request);
+  return worker_->submit(*group_, request);
 }
 
 void MpiCommunicator::monitored_barrier(std::chrono::milliseconds timeout) { barrier({.timeout = timeout})->wait(); }
@@ -74,7 +77,7 @@ void MpiCommunicator::monitored_barrier(std::chrono::milliseconds timeout) { bar
 void MpiCommunicator::abort(std::string_view reason, ExitCode code) noexcept {
   try {
     worker_->abort(reason, code);
-    if (rank() != 0) worker_->peers().wait_for_end(0, kTimeOfRank0);
+    if (worker_->peers().rank() != 0) worker_->peers().wait_for_end(0, kTimeOfRank0);
   } catch (const std::exception&) {  // no memory for a message: mpirun ends the others
   }
 }

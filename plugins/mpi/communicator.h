@@ -6,6 +6,8 @@
 #include <tenon/comm/communicator.h>
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace tenon::mpi {
 
@@ -15,7 +17,6 @@ inline constexpr std::size_t kMostElements = 2'147'483'647;
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(const CommunicatorContext& context);
-  ~MpiCommunicator() override;
 
   static OptionSchema options();
 
@@ -26,9 +27,13 @@ class MpiCommunicator final : public Communicator {
 
  protected:
   std::shared_ptr<Work> start(const CommRequest& request) override;
+  std::shared_ptr<Communicator> make_group(const std::vector<int>& members) override;
 
  private:
-  std::unique_ptr<Worker> worker_;
+  MpiCommunicator(std::shared_ptr<Worker> worker, Group& group) : worker_(std::move(worker)), group_(&group) {}
+
+  std::shared_ptr<Worker> worker_;  ///< of this one and those that it is divided into
+  Group* group_ = nullptr;
 };
 
 }  // namespace tenon::mpi

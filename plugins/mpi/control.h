@@ -26,6 +26,7 @@ struct ControlMessage {
   std::int32_t blamed_count = 0;
   std::array<std::int32_t, 32> blamed{};
   std::int64_t number = 0;
+  std::int64_t group = 0;  ///< of kAsk and kTell: whose numbers are meant
   std::array<char, 2048> text{};
 
   void set_text(std::string_view words);

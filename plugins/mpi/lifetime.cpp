@@ -74,7 +74,9 @@ void begin_mpi(std::chrono::milliseconds timeout) {
   int is_begun = 0, is_ended = 0, provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&is_begun);
   MPI_Finalized(&is_ended);
-  if (is_ended) throw DistributedError("MPI has ended in this process and cannot begin again", {});
+  if (is_ended)
+    throw DistributedError(
+        "MPI has ended in this process and cannot begin again: keep it until the last communicator is closed", {});
   if (is_begun) {
     MPI_Query_thread(&provided);
   } else {

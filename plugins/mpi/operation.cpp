@@ -14,17 +14,17 @@ constexpr std::chrono::seconds kWorkerGrace{20};
 }  // namespace
 
 Operation::Operation(const CommRequest& request, std::int64_t number, std::chrono::milliseconds timeout,
-                     std::string who)
-    : request_(request), number_(number), timeout_(timeout), who_(std::move(who)) {}
+                     std::string who, std::string group)
+    : request_(request), number_(number), timeout_(timeout), who_(std::move(who)), group_(std::move(group)) {}
 
 std::string Operation::text() const {
   const std::size_t bytes = request_.count * size_of(request_.dtype);
-  if (request_.kind == CommKind::kBarrier) return fmt::format("barrier #{}", number_);
+  if (request_.kind == CommKind::kBarrier) return fmt::format("barrier #{}{}", number_, group_);
   if (request_.kind == CommKind::kSend)
-    return fmt::format("send of {} bytes to rank {} (tag {})", bytes, request_.peer, request_.tag);
+    return fmt::format("send of {} bytes to rank {} (tag {}){}", bytes, request_.peer, request_.tag, group_);
   if (request_.kind == CommKind::kReceive)
-    return fmt::format("receive of {} bytes from rank {} (tag {})", bytes, request_.peer, request_.tag);
-  return fmt::format("{} #{} of {} bytes", name_of(request_.kind), number_, bytes);
+    return fmt::format("receive of {} bytes from rank {} (tag {}){}", bytes, request_.peer, request_.tag, group_);
+  return fmt::format("{} #{} of {} bytes{}", name_of(request_.kind), number_, bytes, group_);
 }
 
 bool Operation::is_completed() {
@@ -42,8 +42,9 @@ void Operation::wait(std::chrono::milliseconds timeout) {
         fmt::format("{:.1f} s", std::chrono::duration<double>(Clock::now() - submitted_).count());
     throw DistributedError(
         timeout.count() > 0
-            ? fmt::format("{}: {} is not done after {}", who_, text(), how_long)
-            : fmt::format("{}: {} is not done after {}, and MPI does not come back to say why", who_, text(), how_long),
+            ? fmt::format("{}: {} is not done after {}: wait again, or longer", who_, text(), how_long)
+            : fmt::format("{}: {} is not done after {}, and MPI does not come back to say why: look at its network",
+                          who_, text(), how_long),
         {});
   }
   if (error_) throw DistributedError(*error_);

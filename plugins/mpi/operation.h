@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,8 +17,10 @@ using Clock = std::chrono::steady_clock;
 
 class Operation final : public Work {
  public:
-  /// `number`: of the collective, from 1, the same on every rank; 0 for send and receive.
-  Operation(const CommRequest& request, std::int64_t number, std::chrono::milliseconds timeout, std::string who);
+  /// `number`: of the collective, from 1, the same on every rank; 0 for send and receive. `group`: of which ranks it
+  /// is, in words; empty: of all.
+  Operation(const CommRequest& request, std::int64_t number, std::chrono::milliseconds timeout, std::string who,
+            std::string group);
 
   bool is_completed() override;
   void wait(std::chrono::milliseconds timeout) override;
@@ -31,6 +34,7 @@ class Operation final : public Work {
   std::string text() const;
 
   // By the worker.
+  std::function<void()> at_end;  ///< set before it is submitted: called when every rank has come to it
   void begun() { begun_ = Clock::now(); }
   void finish();
   void fail(const DistributedError& error);
@@ -39,7 +43,8 @@ class Operation final : public Work {
   const CommRequest request_;
   const std::int64_t number_;
   const std::chrono::milliseconds timeout_;
-  const std::string who_;  ///< "rank 2 of 4"
+  const std::string who_;    ///< "rank 2 of 4"
+  const std::string group_;  ///< " among ranks 0, 2"
   const Clock::time_point submitted_ = Clock::now();
   Clock::time_point begun_ = submitted_;
 

@@ -67,7 +67,9 @@ void complete(MPI_Request& request, std::chrono::milliseconds timeout, const std
     if (is_done) return;
     if (Clock::now() > deadline)
       throw DistributedError(
-          fmt::format("{}: not every rank came within {:.1f} s", what, std::chrono::duration<double>(timeout).count()),
+          fmt::format("{}: not every rank came within {:.1f} s: one hangs or was not started; raise timeout where it "
+                      "is only slow",
+                      what, std::chrono::duration<double>(timeout).count()),
           {});
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

@@ -16,8 +16,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kAnswerTime{2000};  ///< for the others to say where they are
-constexpr milliseconds kTellTime{500};     ///< for a failure to be on its way: mpirun kills a second after a death
+constexpr milliseconds kTellTime{500};  ///< for a failure to be on its way: mpirun kills a second after a death
 constexpr milliseconds kWatchEvery{20};
 constexpr microseconds kLongestPause{1000};  ///< between looks at operations under way
 constexpr microseconds kIdlePause{5000};     ///< where there is none
@@ -29,20 +28,23 @@ bool is_message(CommKind kind) { return kind == CommKind::kSend || kind == CommK
 
 Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
   begin_mpi(settings.timeout);
-  for (MPI_Comm* const comm : {&comm_, &control_comm_}) {
+  auto all = std::make_shared<Group>();
+  for (MPI_Comm* const comm : {&all->comm, &control_comm_}) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Comm_idup(MPI_COMM_WORLD, comm, &request), "MPI_Comm_idup");
     complete(request, settings.timeout, "the ranks meet");
   }
-  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(all->comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(control_comm_, MPI_ERRORS_RETURN);
-  peers_ = std::make_unique<Peers>(comm_, settings.timeout);
+  peers_ = std::make_unique<Peers>(all->comm, settings.timeout);
   const auto size = static_cast<std::size_t>(peers_->size());
   control_ = std::make_unique<Control>(control_comm_, peers_->rank(), peers_->size());
   answers_.resize(size);
   left_.resize(size);
   left_[static_cast<std::size_t>(peers_->rank())] = 0;
-  last_ = "none";
+  all->rank = peers_->rank();
+  for (int rank = 0; rank < peers_->size(); ++rank) all->ranks.push_back(rank);
+  groups_.push_back(std::move(all));
   thread_ = std::thread([this] { run(); });
 }
 
@@ -57,24 +59,48 @@ Worker::~Worker() {
     leave_mpi_open();
     return;
   }
-  MPI_Comm_free(&comm_);
+  for (const auto& group : groups_) MPI_Comm_free(&group->comm);  // in the same order on the ranks of each
   MPI_Comm_free(&control_comm_);
 }
 
-std::shared_ptr<Work> Worker::submit(const CommRequest& request) {
+std::shared_ptr<Work> Worker::submit(Group& group, const CommRequest& request, std::function<void()> at_end) {
   std::shared_ptr<Operation> operation;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) throw DistributedError(*failure_);
-    const std::int64_t number = is_message(request.kind) ? 0 : ++number_;
+    const std::int64_t number = is_message(request.kind) ? 0 : ++group.number;
     operation = std::make_shared<Operation>(
         request, number, request.options.timeout.count() > 0 ? request.options.timeout : settings_.timeout,
-        peers_->own_text());
-    if (number > 0) last_ = operation->text();
-    inbox_.push_back(operation);
+        peers_->own_text(), group.text);
+    operation->at_end = std::move(at_end);
+    if (number > 0) group.last = operation->text();
+    group.inbox.push_back(operation);
   }
   changed_.notify_all();
   return operation;
+}
+
+// MPI_Comm_split blocks. It comes when every rank has come to a barrier, so that it does not wait for one.
+Group* Worker::divide(Group& group, const std::vector<int>& members) {
+  auto made = std::make_shared<Group>();
+  for (const int member : members) made->ranks.push_back(group.ranks[static_cast<std::size_t>(member)]);
+  const auto own = std::ranges::find(members, group.rank);
+  const bool is_in = own != members.end();
+  made->rank = static_cast<int>(own - members.begin());
+  made->text = fmt::format(" among ranks {}", fmt::join(made->ranks, ", "));
+  {
+    const std::lock_guard lock(mutex_);
+    made->id = (group.id * 1'000'003 + ++group.groups_made) * 4'099 + (is_in ? made->ranks.front() : 0) + 1;
+  }
+  submit(group, {.kind = CommKind::kBarrier, .dtype = Dtype::kUInt8},
+         [&group, made, color = is_in ? members.front() : MPI_UNDEFINED] {
+           check(MPI_Comm_split(group.comm, color, made->rank, &made->comm), "MPI_Comm_split");
+           if (made->comm != MPI_COMM_NULL) MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
+         })
+      ->wait();
+  if (!is_in) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return groups_.emplace_back(std::move(made)).get();
 }
 
 void Worker::abort(std::string_view reason, ExitCode code) {
@@ -107,16 +133,17 @@ void Worker::run() {
 bool Worker::is_over() {
   {
     const std::lock_guard lock(mutex_);
-    if (!is_leaving_ || !inbox_.empty() || (to_abort_ && !has_failed_)) return false;
+    if (!is_leaving_ || (to_abort_ && !has_failed_)) return false;
+    for (const auto& group : groups_)
+      if (!group->inbox.empty() || group->has_work()) return false;
   }
-  if (collective_ || !messages_.empty() || !waiting_.empty()) return false;
   const auto now = Clock::now();
   if (leaving_since_ == Clock::time_point{}) leaving_since_ = now;
   if (has_failed_) return true;
   if (!std::exchange(has_said_bye_, true)) {
     ControlMessage bye{.kind = ControlMessage::kBye};
     const std::lock_guard lock(mutex_);
-    bye.number = number_;
+    bye.number = all().number;
     control_->send_to_all(bye);
   }
   if (now > leaving_since_ + settings_.timeout) {
@@ -133,7 +160,11 @@ void Worker::take_inbox() {
   {
     const std::lock_guard lock(mutex_);
     if (to_abort_ && !has_failed_) to_abort = to_abort_;
-    for (; !inbox_.empty(); inbox_.pop_front()) waiting_.push_back(std::move(inbox_.front()));
+    seen_groups_.clear();
+    for (const auto& group : groups_) {
+      seen_groups_.push_back(group.get());
+      for (; !group->inbox.empty(); group->inbox.pop_front()) group->waiting.push_back(std::move(group->inbox.front()));
+    }
   }
   if (to_abort) fail(*to_abort, /*tell_others=*/true);
   if (!has_failed_) return;
@@ -146,99 +177,46 @@ void Worker::take_inbox() {
 
 bool Worker::advance_operations() {
   bool has_moved = false;
-  for (auto next = waiting_.begin();
-       next != waiting_.end();) {  // messages do not wait for collectives, nor they for them
-    if (is_message((*next)->request().kind)) {
-      messages_.emplace_back(*next, comm_, peers_->rank(), peers_->size(), settings_.order);
-      next = waiting_.erase(next);
-    } else {
-      ++next;
-    }
-  }
-  if (!collective_ && !waiting_.empty()) {
-    collective_.emplace(waiting_.front(), comm_, peers_->rank(), peers_->size(), settings_.order);
-    waiting_.pop_front();
-    has_moved = true;
-  }
-  if (collective_) {
-    if (collective_->advance()) {
-      collective_->operation()->finish();
-      collective_.reset();
-      has_moved = true;
-    } else {
-      look_after(*collective_->operation());
-    }
-  }
-  std::erase_if(messages_, [&](Execution& message) {
-    if (!message.advance()) return false;
-    message.operation()->finish();
-    return has_moved = true;
-  });
-  for (const Execution& message : messages_) look_after(*message.operation());
+  for (Group* const group : seen_groups_)
+    if (advance(*group)) has_moved = true;
   if (inquiry_ && inquiry_->about->is_completed()) inquiry_.reset();
   return has_moved;
 }
 
-void Worker::look_after(const Operation& operation) {
-  check_left(operation);
-  if (inquiry_ || Clock::now() < operation.deadline()) return;
-  inquire(oldest());
-}
-
-/// Whether a rank that has closed its communicator is still needed.
-void Worker::check_left(const Operation& operation) {
-  for (int rank = 0; rank < peers_->size(); ++rank) {
-    const auto& left = left_[static_cast<std::size_t>(rank)];
-    if (!left || rank == peers_->rank()) continue;
-    const bool is_needed = operation.number() > 0
-                               ? operation.number() > *left
-                               : rank == operation.request().peer && operation.request().kind == CommKind::kReceive;
-    if (is_needed && Clock::now() > operation.deadline() - operation.timeout() + kWatchEvery)
-      throw DistributedError(
-          fmt::format("{} has closed its communicator, and {} needs it", peers_->text(rank), operation.text()), {rank});
-  }
-}
-
-std::shared_ptr<Operation> Worker::oldest() const {
-  std::shared_ptr<Operation> found;
-  if (collective_) found = collective_->operation();
-  for (const Execution& message : messages_)
-    if (!found || message.operation()->deadline() < found->deadline()) found = message.operation();
-  return found;
-}
-
-void Worker::inquire(const std::shared_ptr<Operation>& late) {
-  inquiry_ = Inquiry{late, Clock::now()};
-  for (auto& answer : answers_) answer.reset();
-  control_->send_to_all({.kind = ControlMessage::kAsk});
-}
-
-/// Note [Who is missing].
-void Worker::conclude() {
-  const Operation& late = *inquiry_->about;
-  std::vector<int> blamed;
-  std::vector<std::string> reasons;
-  bool all_answered = true;
-  for (int rank = 0; rank < peers_->size(); ++rank) {
-    if (rank == peers_->rank()) continue;
-    const auto& answer = answers_[static_cast<std::size_t>(rank)];
-    const bool is_asked_for = late.number() > 0 || rank == late.request().peer;
-    if (!is_asked_for) continue;
-    if (!answer) {
-      all_answered = false;
-      blamed.push_back(rank);
-      reasons.push_back(fmt::format("{} does not answer: it is stopped, cut off or dead", peers_->text(rank)));
-    } else if (late.number() == 0 || answer->number < late.number()) {
-      blamed.push_back(rank);
-      reasons.push_back(
-          fmt::format("{} has not come to it and hangs elsewhere; its last was {}", peers_->text(rank), answer->last));
+bool Worker::advance(Group& group) {
+  bool has_moved = false;
+  for (auto next = group.waiting.begin();
+       next != group.waiting.end();) {  // messages do not wait for collectives, nor they for them
+    if (is_message((*next)->request().kind)) {
+      group.messages.emplace_back(*next, group.comm, group.rank, group.size(), settings_.order);
+      next = group.waiting.erase(next);
+    } else {
+      ++next;
     }
   }
-  if (!all_answered && Clock::now() < inquiry_->asked + kAnswerTime) return;
-  const std::string who = reasons.empty() ? "every rank has come to it: the network is slow or broken; raise timeout"
-                                          : fmt::format("{}", fmt::join(reasons, "; "));
-  const double seconds = std::chrono::duration<double>(late.timeout()).count();
-  throw DistributedError(fmt::format("{} is not done after {:.1f} s (timeout): {}", late.text(), seconds, who), blamed);
+  if (!group.collective && !group.waiting.empty()) {
+    group.collective.emplace(group.waiting.front(), group.comm, group.rank, group.size(), settings_.order);
+    group.waiting.pop_front();
+    has_moved = true;
+  }
+  if (group.collective) {
+    if (group.collective->advance()) {
+      const std::shared_ptr<Operation>& done = group.collective->operation();
+      if (done->at_end) done->at_end();
+      done->finish();
+      group.collective.reset();
+      has_moved = true;
+    } else {
+      look_after(group, *group.collective->operation());
+    }
+  }
+  std::erase_if(group.messages, [&](Execution& message) {
+    if (!message.advance()) return false;
+    message.operation()->finish();
+    return has_moved = true;
+  });
+  for (const Execution& message : group.messages) look_after(group, *message.operation());
+  return has_moved;
 }
 
 void Worker::read_messages() {
@@ -253,22 +231,30 @@ void Worker::read(const ControlMessage& message) {
   const auto from = static_cast<std::size_t>(message.from);
   switch (message.kind) {
     case ControlMessage::kAbort:
-      if (!has_failed_)
-        fail(DistributedError(message.text.data(), message.blamed_ranks(), static_cast<ExitCode>(message.code)),
-             /*tell_others=*/false);
+      if (!has_failed_) {
+        DistributedError error(message.text.data(), message.blamed_ranks(), static_cast<ExitCode>(message.code));
+        error.set_said_by(message.from);
+        fail(error, /*tell_others=*/false);
+      }
       return;
     case ControlMessage::kAsk: {
       ControlMessage answer{.kind = ControlMessage::kTell};
       {
         const std::lock_guard lock(mutex_);
-        answer.number = number_;
-        answer.set_text(last_);
+        answer.group = message.group;
+        answer.set_text("none");
+        for (const auto& group : groups_) {
+          if (group->id != message.group) continue;
+          answer.number = group->number;
+          answer.set_text(group->last);
+        }
       }
       control_->send(answer, message.from);
       return;
     }
     case ControlMessage::kTell:
-      answers_[from] = Answer{message.number, message.text.data()};
+      if (inquiry_ && inquiry_->group->id == message.group)
+        answers_[from] = Answer{message.number, message.text.data()};
       return;
     case ControlMessage::kBye:
       left_[from] = message.number;
@@ -284,10 +270,11 @@ void Worker::watch_peers() {
     if (left_[static_cast<std::size_t>(rank)] || !peers_->has_ended(rank) || has_said_bye_) continue;
     read_messages();  // its last words may say why
     if (has_failed_ || left_[static_cast<std::size_t>(rank)]) return;
-    const std::shared_ptr<Operation> waited = oldest();
-    throw DistributedError(fmt::format("{} has ended{}", peers_->text(rank),
-                                       waited ? " while " + waited->text() + " waits for it" : " before the others"),
-                           {rank});
+    const std::shared_ptr<Operation> waited = oldest().first;
+    throw DistributedError(
+        fmt::format("{} has ended{}: what it said itself, or the log of its machine, says why", peers_->text(rank),
+                    waited ? " while " + waited->text() + " waits for it" : " before the others"),
+        {rank});
   }
 }
 
@@ -317,12 +304,14 @@ void Worker::fail(const DistributedError& error, bool tell_others) {
 
 void Worker::fail_everything(const DistributedError& error) {
   inquiry_.reset();
-  if (collective_) collective_->operation()->fail(error);
-  for (const Execution& message : messages_) message.operation()->fail(error);
-  for (const auto& operation : waiting_) operation->fail(error);
-  collective_.reset();
-  messages_.clear();
-  waiting_.clear();
+  for (Group* const group : seen_groups_) {
+    if (group->collective) group->collective->operation()->fail(error);
+    for (const Execution& message : group->messages) message.operation()->fail(error);
+    for (const auto& operation : group->waiting) operation->fail(error);
+    group->collective.reset();
+    group->messages.clear();
+    group->waiting.clear();
+  }
 }
 
 /// Spins while something moves, then lets the program compute: it may have the same core.
@@ -332,8 +321,11 @@ void Worker::rest(bool has_moved) {
     return;
   }
   std::unique_lock lock(mutex_);
-  if (!inbox_.empty()) return;
-  const bool has_operations = collective_ || !messages_.empty() || !waiting_.empty();
+  bool has_operations = false;
+  for (const auto& group : groups_) {
+    if (!group->inbox.empty()) return;
+    has_operations = has_operations || group->has_work();
+  }
   if (has_operations && ++idle_turns_ < kBusyTurns) {
     lock.unlock();
     std::this_thread::yield();

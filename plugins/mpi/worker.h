@@ -4,6 +4,8 @@
 //   submit() ─▶ inbox ─▶ collectives, one at a time, in order ─▶ done
 //                    └─▶ sends and receives, all at once       ─▶ done
 //
+// Groups of ranks share the thread: each has such queues, and a communicator of MPI, of its own.
+//
 // Note [Who is missing]: when an operation is late the worker asks the others where they are. A rank whose program
 // hangs still answers, from its worker, with the last collective that it came to; one that is stopped or dead does not.
 // Those that have not come are named. Processes on this machine are watched besides: their end is seen at once.
@@ -17,11 +19,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tenon::mpi {
@@ -29,6 +33,27 @@ namespace tenon::mpi {
 struct WorkerSettings {
   std::chrono::milliseconds timeout{600'000};
   Order order = Order::kAny;
+};
+
+/// Ranks that operations are of: all, or those of a communicator that was divided.
+struct Group {
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::vector<int> ranks;  ///< their numbers among all, in the group's order
+  int rank = 0;            ///< this one's number in it
+  std::int64_t id = 0;     ///< the same on its ranks; 0: all
+  std::string text;        ///< " among ranks 0, 2"; empty: all
+
+  std::int64_t number = 0;  // under the worker's mutex: collectives that this rank came to
+  std::string last = "none";
+  std::deque<std::shared_ptr<Operation>> inbox;
+  int groups_made = 0;
+
+  std::deque<std::shared_ptr<Operation>> waiting;  // of the worker's thread alone
+  std::optional<Execution> collective;
+  std::vector<Execution> messages;
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  bool has_work() const { return collective || !messages.empty() || !waiting.empty(); }
 };
 
 class Worker {
@@ -41,8 +66,12 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   const Peers& peers() const { return *peers_; }
+  Group& all() { return *groups_.front(); }
   /// Throws DistributedError where something has failed before.
-  std::shared_ptr<Work> submit(const CommRequest& request);
+  std::shared_ptr<Work> submit(Group& group, const CommRequest& request, std::function<void()> at_end = {});
+  /// Of members of a group, by their numbers there; every rank of it calls it. Null where there are none. Lives as long
+  /// as this.
+  Group* divide(Group& group, const std::vector<int>& members);
   void abort(std::string_view reason, ExitCode code);
 
  private:
@@ -52,6 +81,7 @@ class Worker {
   };
   struct Inquiry {
     std::shared_ptr<Operation> about;
+    const Group* group = nullptr;
     Clock::time_point asked;
   };
 
@@ -59,37 +89,34 @@ class Worker {
   bool is_over();
   void take_inbox();
   bool advance_operations();
+  bool advance(Group& group);
   void read_messages();
   void read(const ControlMessage& message);
-  void look_after(const Operation& operation);
+  void look_after(const Group& group, const Operation& operation);
   void watch_peers();
-  void inquire(const std::shared_ptr<Operation>& late);
+  void inquire();
   void conclude();
   void check_left(const Operation& operation);
   void fail(const DistributedError& error, bool tell_others);
   void fail_everything(const DistributedError& error);
-  std::shared_ptr<Operation> oldest() const;
+  std::pair<std::shared_ptr<Operation>, const Group*> oldest() const;
   void rest(bool has_moved);
 
   const WorkerSettings settings_;
-  MPI_Comm comm_ = MPI_COMM_NULL, control_comm_ = MPI_COMM_NULL;
+  MPI_Comm control_comm_ = MPI_COMM_NULL;
   std::unique_ptr<Peers> peers_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Operation>> inbox_;  // from here on under mutex_
+  std::vector<std::shared_ptr<Group>> groups_;  // from here on under mutex_; the first one is of all ranks
   std::optional<DistributedError> failure_;
   std::optional<DistributedError> to_abort_;
-  std::int64_t number_ = 0;  ///< collectives that this rank came to
-  std::string last_;         ///< the last of them
   bool is_leaving_ = false;
   bool has_told_ = false;  ///< a failure is on its way to the others
 
   // Of the worker's thread alone.
   std::unique_ptr<Control> control_;
-  std::deque<std::shared_ptr<Operation>> waiting_;
-  std::optional<Execution> collective_;
-  std::vector<Execution> messages_;
+  std::vector<Group*> seen_groups_;
   std::optional<Inquiry> inquiry_;
   std::vector<std::optional<Answer>> answers_;
   std::vector<std::optional<std::int64_t>> left_;  ///< by rank: the number that it left after

@@ -15,6 +15,7 @@
 #include <tenon/device/device_state.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
@@ -36,23 +37,57 @@ NcclCommunicator::NcclCommunicator(const CommunicatorContext& context)
   ordinal_ = chosen < 0 ? context.ranks.local_rank : static_cast<int>(chosen);
   api();  // a library that is missing is said before anybody waits
   context_ = std::make_unique<DeviceContext>(ordinal_);
-  shared_ = std::make_shared<Shared>(context.ranks, timeout_);
-  shared_->flush = [this] { flush(); };
+  Meeting::Group all;
+  for (int rank = 0; rank < context.ranks.size; ++rank) all.ranks.push_back(rank);
+  shared_ = std::make_shared<Shared>(std::make_shared<Meeting>(context.ranks, timeout_), std::move(all));
+  rank_ = shared_->meeting.rank();
   UniqueId id{};
   if (rank() == 0) check(api().get_unique_id(&id), "ncclGetUniqueId");
   std::copy_n(shared_->meeting.share(std::to_array(id.internal)).begin(), sizeof id.internal, id.internal);
-  shared_->meeting.begin(
-      {.number = [this] { return number_.load(); }, .failed = [this] { end_nccl(); }, .look = [this] { look(); }});
+  meet(id);
+}
+
+NcclCommunicator::NcclCommunicator(const NcclCommunicator& whole, Meeting::Group group, const UniqueId& id)
+    : timeout_(whole.timeout_), context_(std::make_unique<DeviceContext>(whole.ordinal_)), ordinal_(whole.ordinal_) {
+  shared_ = std::make_shared<Shared>(whole.shared_->of_all, std::move(group));
+  rank_ =
+      static_cast<int>(std::ranges::find(shared_->group.ranks, shared_->meeting.rank()) - shared_->group.ranks.begin());
+  meet(id);
+}
+
+void NcclCommunicator::meet(const UniqueId& id) {
+  shared_->flush = [this] { flush(); };
+  shared_->meeting.add(
+      {.group = shared_->group.id, .number = &number_, .failed = [this] { end_nccl(); }, .look = [this] { look(); }});
   try {
     connect(id);
   } catch (const std::exception& error) {
     const auto* const known = dynamic_cast<const DistributedError*>(&error);
-    shared_->meeting.fail(known != nullptr ? *known : DistributedError(error.what(), {rank()}));
+    shared_->meeting.fail(known != nullptr ? *known : DistributedError(error.what(), {shared_->meeting.rank()}));
     end_nccl();
     shared_->flush = [] {};
-    shared_->meeting.leave();
+    shared_->meeting.remove(shared_->group.id);
     throw;
   }
+}
+
+// Each group has an id of its own, which every version from 2.14 on knows: ncclCommSplit came with 2.18.
+std::shared_ptr<Communicator> NcclCommunicator::make_group(const std::vector<int>& members) {
+  UniqueId id{};
+  if (!members.empty() && members.front() == rank()) check(api().get_unique_id(&id), "ncclGetUniqueId");
+  std::vector<char> ids(sizeof id.internal * static_cast<std::size_t>(size()));
+  all_gather({.data = ids.data(), .count = ids.size(), .dtype = Dtype::kUInt8},
+             {.data = id.internal, .count = sizeof id.internal, .dtype = Dtype::kUInt8})
+      ->wait();
+  const std::int64_t number = ++groups_made_;
+  if (members.empty()) return nullptr;
+  Meeting::Group group;
+  for (const int member : members) group.ranks.push_back(shared_->group.ranks[static_cast<std::size_t>(member)]);
+  group.id = (shared_->group.id * 1'000'003 + number) * 4'099 + group.ranks.front() + 1;
+  group.text = fmt::format(" among ranks {}", fmt::join(group.ranks, ", "));
+  std::copy_n(ids.data() + sizeof id.internal * static_cast<std::size_t>(members.front()), sizeof id.internal,
+              id.internal);
+  return std::shared_ptr<Communicator>(new NcclCommunicator(*this, std::move(group), id));
 }
 
 /// Every rank comes to it with the id that rank 0 has shared.
@@ -69,9 +104,11 @@ void NcclCommunicator::connect(const UniqueId& id) {
   while (result == kInProgress) {
     if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
     if (Clock::now() > until)
-      throw DistributedError(fmt::format("{}: ncclCommInitRankConfig has not met all ranks within {:.1f} s",
-                                         shared_->meeting.own_text(), std::chrono::duration<double>(timeout_).count()),
-                             {});
+      throw DistributedError(
+          fmt::format("{}: ncclCommInitRankConfig has not met all ranks within {:.1f} s: NCCL_DEBUG=INFO makes "
+                      "NCCL say what it waits for; raise timeout where it is only slow",
+                      shared_->meeting.own_text(), std::chrono::duration<double>(timeout_).count()),
+          {});
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     check(api().get_async_error(comm, &result), "ncclCommGetAsyncError");
   }
@@ -96,7 +133,7 @@ NcclCommunicator::~NcclCommunicator() {
   } catch (const Error&) {  // whoever waited for what failed was told
   }
   shared_->flush = [] {};
-  shared_->meeting.leave();
+  shared_->meeting.remove(shared_->group.id);
   end_nccl();
 }
 
@@ -128,10 +165,10 @@ void NcclCommunicator::close_device() noexcept {
 void NcclCommunicator::check(Result result, const std::string& what) const {
   if (result == kSuccess || result == kInProgress) return;
   const char* const detail = api().get_last_error(nullptr);  // of this process, whichever communicator
-  throw DistributedError(
-      fmt::format("{}: {}: {}{}{}", shared_->meeting.own_text(), what, api().get_error_string(result),
-                  detail != nullptr && *detail != '\0' ? ": " : "", detail == nullptr ? "" : detail),
-      {});
+  throw DistributedError(fmt::format("{}: {}: {}{}{}; NCCL_DEBUG=WARN makes NCCL say more", shared_->meeting.own_text(),
+                                     what, api().get_error_string(result),
+                                     detail != nullptr && *detail != '\0' ? ": " : "", detail == nullptr ? "" : detail),
+                         {});
 }
 
 /// Until NCCL has taken a call. A failure ends the communicator.
@@ -146,7 +183,7 @@ void NcclCommunicator::settle(Result result, const std::string& what) {
       }
       if (result != kInProgress) break;
       if (shared_->meeting.failure()) break;
-      if (Clock::now() > until) shared_->meeting.report_late(number_, what, timeout_);
+      if (Clock::now() > until) shared_->meeting.report_late(shared_->group, number_, what, timeout_);
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
@@ -231,11 +268,15 @@ std::shared_ptr<Work> NcclCommunicator::start(const CommRequest& request) {
     return to_group_.emplace_back(made(request, 0));
   }
   flush();
-  if (request.kind == CommKind::kBarrier) return made(request, -shared_->meeting.come_to_barrier());
+  if (request.kind == CommKind::kBarrier) return made(request, -shared_->meeting.come_to_barrier(shared_->group));
   elements_of(request);  // refuses a dtype before this rank has come to the operation
   auto operation = made(request, ++number_);
   queue({{operation, call_of(operation->request())}});
   return operation;
+}
+
+DistributedError NcclCommunicator::closed() const {
+  return {fmt::format("{}: the communicator is closed: make another one", shared_->meeting.own_text()), {}};
 }
 
 void NcclCommunicator::queue(const std::vector<Queued>& operations) {
@@ -254,7 +295,7 @@ void NcclCommunicator::queue(const std::vector<Queued>& operations) {
   {
     const CurrentDevice current(*context_);
     const std::lock_guard lock(mutex_);
-    if (comm_ == nullptr) throw shared_->meeting.failure().value_or(DistributedError("the communicator is closed", {}));
+    if (comm_ == nullptr) throw shared_->meeting.failure().value_or(closed());
     if (is_group) check(api().group_start(), "ncclGroupStart");
     for (const auto& [operation, call] : operations) {
       result = call(reinterpret_cast<CudaStream>(stream_.id));
@@ -282,8 +323,8 @@ void NcclCommunicator::monitored_barrier(std::chrono::milliseconds timeout) { ba
 
 void NcclCommunicator::abort(std::string_view reason, ExitCode code) noexcept {
   try {
-    shared_->meeting.fail(
-        DistributedError(fmt::format("{} cannot go on: {}", shared_->meeting.own_text(), reason), {rank()}, code));
+    shared_->meeting.fail(DistributedError(fmt::format("{} cannot go on: {}", shared_->meeting.own_text(), reason),
+                                           {shared_->meeting.rank()}, code));
   } catch (const std::exception&) {  // no memory for a message: the end of this process says it
   }
   end_nccl();
@@ -306,7 +347,7 @@ void NcclCommunicator::look() {
   } catch (const DistributedError& error) {
     shared_->meeting.fail(error);
   } catch (const Error& error) {
-    shared_->meeting.fail(DistributedError(error.what(), {rank()}));
+    shared_->meeting.fail(DistributedError(error.what(), {shared_->meeting.rank()}));
   }
 }
 

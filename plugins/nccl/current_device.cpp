@@ -28,8 +28,10 @@ Driver find_driver() {
   std::string why;
   void* const library = open_library("libcuda.so.1", why);
   if (library == nullptr)
-    throw Error(
-        fmt::format("the communicator nccl needs the NVIDIA driver, whose libcuda.so.1 cannot be opened: {}", why));
+    throw Error(fmt::format(
+        "the communicator nccl needs the NVIDIA driver, whose libcuda.so.1 cannot be opened: {}. Install it, "
+        "or set distributed.name to \"mpi\" for ranks on CPUs",
+        why));
   Driver driver;
   const auto look_up = [&]<class Function>(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(::dlsym(library, name));
@@ -50,22 +52,26 @@ const Driver& driver() {
   return loaded;
 }
 
-void check(int status, const char* call) {
-  if (status != 0) throw Error(fmt::format("nccl: {}: driver error {}", call, status));
+void check(int status, const char* call, int device) {
+  if (status != 0)
+    throw Error(
+        fmt::format("the communicator nccl: {} on device {}: error {} of the NVIDIA driver; nvidia-smi -L lists "
+                    "the devices, and distributed.nccl.device says which one is meant",
+                    call, device, status));
 }
 
 }  // namespace
 
 DeviceContext::DeviceContext(int device) {
-  check(driver().init(0), "cuInit");
-  check(driver().device_get(&ordinal_, device), "cuDeviceGet");
-  check(driver().retain(&context_, ordinal_), "cuDevicePrimaryCtxRetain");
+  check(driver().init(0), "cuInit", device);
+  check(driver().device_get(&ordinal_, device), "cuDeviceGet", device);
+  check(driver().retain(&context_, ordinal_), "cuDevicePrimaryCtxRetain", device);
 }
 
 DeviceContext::~DeviceContext() { driver().release(ordinal_); }
 
 CurrentDevice::CurrentDevice(const DeviceContext& context) {
-  check(driver().push(context.context_), "cuCtxPushCurrent");
+  check(driver().push(context.context_), "cuCtxPushCurrent", context.ordinal_);
 }
 
 bool is_device_memory(const void* address) {

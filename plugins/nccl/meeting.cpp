@@ -21,11 +21,14 @@ constexpr std::chrono::milliseconds kAnswerTime{2'000}, kTick{20};
 
 DistributedError error_of(const Message& message) {
   std::vector<int> blamed(message.blamed.begin(), message.blamed.begin() + message.blamed_count);
-  return {message.text.data(), std::move(blamed), static_cast<ExitCode>(message.code)};
+  DistributedError error(message.text.data(), std::move(blamed), static_cast<ExitCode>(message.code));
+  error.set_said_by(message.said_by);
+  return error;
 }
 
 Message message_of(const DistributedError& error, int from) {
   Message message{.kind = Message::kFail, .from = from, .code = static_cast<std::int32_t>(error.exit_code())};
+  message.said_by = error.said_by() < 0 ? from : error.said_by();
   message.set_text(error.what());
   for (const int rank : error.ranks())
     if (message.blamed_count < static_cast<int>(message.blamed.size()))
@@ -110,14 +113,33 @@ std::array<char, 128> Meeting::share(const std::array<char, 128>& bytes) {
   if (rank_ == 0) {
     send_to_all(message);
   } else if (!receive(0, message, timeout_) || message.kind != Message::kId) {
-    throw DistributedError(fmt::format("{}: rank 0 has left before it gave NCCL's id", own_text()), {0});
+    throw DistributedError(
+        fmt::format("{}: rank 0 has left before it gave NCCL's id: what it said itself says why", own_text()), {0});
   }
   return message.data;
 }
 
-void Meeting::begin(Hooks hooks) {
-  hooks_ = std::move(hooks);
-  thread_ = std::thread([this] { run(); });
+void Meeting::add(const Member& member) {
+  {
+    const std::lock_guard members_lock(members_mutex_);
+    members_.push_back(member);
+    const std::lock_guard lock(mutex_);
+    numbers_[member.group] = member.number;
+    has_told_members_ = has_told_members_ && !failure_;
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+void Meeting::remove(std::int64_t group) {
+  bool is_last = false;
+  {
+    const std::lock_guard members_lock(members_mutex_);
+    std::erase_if(members_, [&](const Member& member) { return member.group == group; });
+    is_last = members_.empty();
+    const std::lock_guard lock(mutex_);
+    numbers_.erase(group);
+  }
+  if (is_last) leave();
 }
 
 void Meeting::run() {
@@ -134,13 +156,19 @@ void Meeting::run() {
         sockets.push_back({.fd = peer.socket, .events = POLLIN, .revents = 0});
         ranks.push_back(rank);
       }
-      tells = failure_ && !std::exchange(has_told_hooks_, failure_.has_value());
+      tells = failure_ && !std::exchange(has_told_members_, failure_.has_value());
     }
-    if (tells) hooks_.failed();
+    if (tells) {
+      const std::lock_guard members_lock(members_mutex_);
+      for (const Member& member : members_) member.failed();
+    }
     ::poll(sockets.data(), sockets.size(), static_cast<int>(kTick.count()));
     for (std::size_t i = 1; i < sockets.size(); ++i)
       if (sockets[i].revents != 0) read_from(ranks[i]);
-    hooks_.look();
+    {
+      const std::lock_guard members_lock(members_mutex_);
+      for (const Member& member : members_) member.look();
+    }
     const std::lock_guard lock(mutex_);
     conclude_if_known();
   }
@@ -162,15 +190,15 @@ void Meeting::read(const Message& message) {
     case Message::kFail:
       return set_failure(error_of(message), message.from);
     case Message::kBarrier:
-      return come(message.from, message.number);
+      return come(message.from, message.group, message.ranks, message.number);
     case Message::kGo:
-      passed_ = std::max(passed_, message.number);
+      passed_[message.group] = std::max(passed_[message.group], message.number);
       return;
     case Message::kLate:
-      return ask(message.number, message.text.data());
+      return ask(message.group, {message.blamed.begin(), message.blamed.begin() + message.blamed_count}, message.number,
+                 message.text.data());
     case Message::kAsk:
-      return send(0,
-                  {.kind = Message::kTell, .from = rank_, .number = message.number < 0 ? -barriers_ : hooks_.number()});
+      return send(0, {.kind = Message::kTell, .from = rank_, .number = came_to(message.group, message.number < 0)});
     case Message::kTell:
       if (inquiry_) inquiry_->answers[message.from] = message.number;
       return;
@@ -184,54 +212,80 @@ void Meeting::read(const Message& message) {
 
 void Meeting::lost(int peer) {
   peers_[static_cast<std::size_t>(peer)].has_left = true;
-  set_failure(DistributedError(fmt::format("{}: {} has ended", own_text(), text_of(peer)), {peer}));
+  set_failure(DistributedError(fmt::format("{}: {} has ended: what it said itself, or the log of its machine, says why",
+                                           own_text(), text_of(peer)),
+                               {peer}));
+}
+
+/// Collectives of the group that this rank has come to, or its barriers, as a negative number.
+std::int64_t Meeting::came_to(std::int64_t group, bool is_barrier) const {
+  if (is_barrier) {
+    const auto found = barriers_.find(group);
+    return found == barriers_.end() ? 0 : -found->second;
+  }
+  const auto found = numbers_.find(group);
+  return found == numbers_.end() ? 0 : found->second->load();
 }
 
 /// Rank 0's book of barriers.
-void Meeting::come(int rank, std::int64_t barrier) {
-  std::set<int>& there = arrived_[barrier];
+void Meeting::come(int rank, std::int64_t group, int ranks, std::int64_t barrier) {
+  std::set<int>& there = arrived_[{group, barrier}];
   there.insert(rank);
-  if (static_cast<int>(there.size()) < size_) return;
-  arrived_.erase(barrier);
-  passed_ = std::max(passed_, barrier);
-  send_to_all({.kind = Message::kGo, .from = rank_, .number = barrier});
+  if (static_cast<int>(there.size()) < ranks) return;
+  arrived_.erase({group, barrier});
+  passed_[group] = std::max(passed_[group], barrier);
+  send_to_all({.kind = Message::kGo, .from = rank_, .number = barrier, .group = group});
   changed_.notify_all();
 }
 
-std::int64_t Meeting::come_to_barrier() {
+std::int64_t Meeting::come_to_barrier(const Group& group) {
   const std::lock_guard lock(mutex_);
-  const std::int64_t barrier = ++barriers_;
+  const std::int64_t barrier = ++barriers_[group.id];
+  const auto ranks = static_cast<std::int32_t>(group.ranks.size());
   if (rank_ == 0)
-    come(0, barrier);
+    come(0, group.id, ranks, barrier);
   else
-    send(0, {.kind = Message::kBarrier, .from = rank_, .number = barrier});
+    send(0, {.kind = Message::kBarrier, .from = rank_, .number = barrier, .group = group.id, .ranks = ranks});
   return barrier;
 }
 
-bool Meeting::is_passed(std::int64_t barrier) const {
+bool Meeting::is_passed(std::int64_t group, std::int64_t barrier) const {
   const std::lock_guard lock(mutex_);
-  return passed_ >= barrier;
+  const auto found = passed_.find(group);
+  return found != passed_.end() && found->second >= barrier;
 }
 
-void Meeting::report_late(std::int64_t number, const std::string& what, std::chrono::milliseconds timeout) {
+void Meeting::report_late(const Group& group, std::int64_t number, const std::string& what,
+                          std::chrono::milliseconds timeout) {
   const std::string text =
       fmt::format("{} is not done after {:.1f} s", what, std::chrono::duration<double>(timeout).count());
   const std::lock_guard lock(mutex_);
   if (failure_ || verdict_until_) return;
-  if (rank_ == 0) return ask(number, text);
+  if (rank_ == 0) return ask(group.id, group.ranks, number, text);
   verdict_until_ = Clock::now() + 2 * kAnswerTime;
   late_what_ = text;
-  Message late{.kind = Message::kLate, .from = rank_, .number = number};
+  Message late{.kind = Message::kLate, .from = rank_, .number = number, .group = group.id};
   late.set_text(fmt::format("{}: {}", own_text(), text));
+  for (const int rank : group.ranks) {
+    if (group.ranks.size() > late.blamed.size()) break;  // then all are asked for
+    late.blamed[static_cast<std::size_t>(late.blamed_count++)] = rank;
+  }
   send(0, late);
 }
 
 /// Rank 0 asks all where they are.
-void Meeting::ask(std::int64_t number, const std::string& what) {
+void Meeting::ask(std::int64_t group, std::vector<int> ranks, std::int64_t number, const std::string& what) {
   if (inquiry_ || failure_) return;
-  inquiry_ = Inquiry{.number = number, .what = what, .until = Clock::now() + kAnswerTime, .answers = {}};
-  inquiry_->answers[0] = number < 0 ? -barriers_ : hooks_.number();
-  send_to_all({.kind = Message::kAsk, .from = 0, .number = number});
+  for (int rank = 0; rank < size_ && (group == 0 || ranks.empty()); ++rank)
+    if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
+  inquiry_ = Inquiry{.group = group,
+                     .number = number,
+                     .ranks = std::move(ranks),
+                     .what = what,
+                     .until = Clock::now() + kAnswerTime,
+                     .answers = {}};
+  inquiry_->answers[0] = came_to(group, number < 0);
+  send_to_all({.kind = Message::kAsk, .from = 0, .number = number, .group = group});
 }
 
 /// See Note [Who is missing].
@@ -239,7 +293,7 @@ void Meeting::conclude_if_known() {
   if (failure_) return;
   if (verdict_until_ && Clock::now() > *verdict_until_)
     return set_failure(DistributedError(fmt::format("{}: {}, and rank 0 does not say who is missing: it is stopped, or "
-                                                    "cannot be reached",
+                                                    "cannot be reached; look at its process and its network",
                                                     own_text(), late_what_),
                                         {0}));
   if (!inquiry_) return;
@@ -247,7 +301,7 @@ void Meeting::conclude_if_known() {
   if (!has_all && Clock::now() < inquiry_->until) return;
   std::vector<int> blamed;
   std::vector<std::string> words;
-  for (int rank = 0; rank < size_; ++rank) {
+  for (const int rank : inquiry_->ranks) {
     const auto answer = inquiry_->answers.find(rank);
     const bool is_silent = answer == inquiry_->answers.end();
     if (!is_silent && std::abs(answer->second) >= std::abs(inquiry_->number)) continue;
@@ -255,7 +309,10 @@ void Meeting::conclude_if_known() {
     words.push_back(fmt::format("{} {}", text_of(rank), is_silent ? "does not answer" : "has not come to it"));
   }
   const std::string who =
-      words.empty() ? "all ranks have come to it, and it does not end" : fmt::format("{}", fmt::join(words, "; "));
+      words.empty()
+          ? "all ranks have come to it, and it does not end: NCCL_DEBUG=INFO says which network is used; raise "
+            "timeout where it is only slow"
+          : fmt::format("{}", fmt::join(words, "; "));
   set_failure(DistributedError(fmt::format("{}: {}", inquiry_->what, who), blamed));
 }
 

@@ -14,6 +14,7 @@
 #include <tenon/comm/rank_environment.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tenon::nccl {
@@ -47,8 +49,11 @@ struct Message {
   std::int32_t from = 0;
   std::int32_t code = 0;
   std::int32_t blamed_count = 0;
+  std::int32_t said_by = 0;  ///< of kFail, which rank 0 passes on
   std::int64_t number = 0;
-  std::array<std::int32_t, 32> blamed{};
+  std::int64_t group = 0;                 ///< whose number it is
+  std::int32_t ranks = 0;                 ///< in that group
+  std::array<std::int32_t, 32> blamed{};  ///< of kLate: the group's ranks, where there are no more
   std::array<char, 128> data{};
   std::array<char, 1024> text{};
 
@@ -57,10 +62,18 @@ struct Message {
 
 class Meeting {
  public:
-  struct Hooks {
-    std::function<std::int64_t()> number;  ///< of collectives that this rank has come to
-    std::function<void()> failed;          ///< failure() is there; called once, from the thread
-    std::function<void()> look;            ///< called now and then, from the thread
+  /// A communicator of these ranks, or of some of them.
+  struct Member {
+    std::int64_t group = 0;                   ///< the same on its ranks; 0: of all
+    const std::atomic<std::int64_t>* number;  ///< of collectives that this rank has come to
+    std::function<void()> failed;             ///< failure() is there; called once, from the thread
+    std::function<void()> look;               ///< called now and then, from the thread
+  };
+  /// Whose collective or barrier is meant.
+  struct Group {
+    std::int64_t id = 0;     ///< 0: all ranks
+    std::vector<int> ranks;  ///< their numbers among all
+    std::string text;        ///< " among ranks 0, 2"; empty: all
   };
   /// Meets the other ranks. Throws DistributedError that names those who did not come within `timeout`.
   Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout);
@@ -75,20 +88,20 @@ class Meeting {
 
   /// Rank 0's `bytes`, on every rank.
   std::array<char, 128> share(const std::array<char, 128>& bytes);
-  /// Begins to read what the others say.
-  void begin(Hooks hooks);
-  /// Takes leave, unless something failed: waits until the others do so too, no longer than the timeout. No hook is
-  /// called any more.
-  void leave();
+  /// The first one begins to read what the others say.
+  void add(const Member& member);
+  /// None of its functions is called any more. The last one takes leave, unless something failed: waits until the
+  /// others do so too, no longer than the timeout.
+  void remove(std::int64_t group);
 
   std::optional<DistributedError> failure() const;
   /// This rank cannot go on; the others are told.
   void fail(const DistributedError& error);
-  /// This rank has come to its next barrier; the number of it.
-  std::int64_t come_to_barrier();
-  bool is_passed(std::int64_t barrier) const;
+  /// This rank has come to its next barrier in the group; the number of it.
+  std::int64_t come_to_barrier(const Group& group);
+  bool is_passed(std::int64_t group, std::int64_t barrier) const;
   /// Asks for who is missing at a collective, or (negative number) a barrier; ends in a failure.
-  void report_late(std::int64_t number, const std::string& what, std::chrono::milliseconds timeout);
+  void report_late(const Group& group, std::int64_t number, const std::string& what, std::chrono::milliseconds timeout);
 
  private:
   struct Peer {
@@ -97,7 +110,8 @@ class Meeting {
     bool has_left = false;
   };
   struct Inquiry {
-    std::int64_t number = 0;
+    std::int64_t group = 0, number = 0;
+    std::vector<int> ranks;  ///< that are to come to it
     std::string what;
     Clock::time_point until{};
     std::map<int, std::int64_t> answers;
@@ -111,8 +125,10 @@ class Meeting {
   void read_from(int peer);
   void read(const Message& message);
   void lost(int peer);
-  void come(int rank, std::int64_t barrier);
-  void ask(std::int64_t number, const std::string& what);
+  void come(int rank, std::int64_t group, int ranks, std::int64_t barrier);
+  void ask(std::int64_t group, std::vector<int> ranks, std::int64_t number, const std::string& what);
+  std::int64_t came_to(std::int64_t group, bool is_barrier) const;
+  void leave();
   void conclude_if_known();
   void set_failure(const DistributedError& error, int told_by = -1);
   std::string text_of(int rank) const;
@@ -121,15 +137,18 @@ class Meeting {
   const std::chrono::milliseconds timeout_;
   std::vector<Peer> peers_;  ///< by rank; of other ranks than 0 the first alone is connected
   int wake_ = -1;            ///< ends the thread's wait
-  Hooks hooks_;
+
+  std::mutex members_mutex_;     ///< before mutex_, where both are taken
+  std::vector<Member> members_;  // under members_mutex_
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<DistributedError> failure_;  // from here on under mutex_
-  bool has_told_hooks_ = false;
-  std::int64_t barriers_ = 0, passed_ = 0;
-  std::map<std::int64_t, std::set<int>> arrived_;   ///< rank 0's
-  std::optional<Inquiry> inquiry_;                  ///< rank 0's
+  bool has_told_members_ = false;
+  std::map<std::int64_t, const std::atomic<std::int64_t>*> numbers_;        ///< by group
+  std::map<std::int64_t, std::int64_t> barriers_, passed_;                  ///< by group
+  std::map<std::pair<std::int64_t, std::int64_t>, std::set<int>> arrived_;  ///< rank 0's, by group and barrier
+  std::optional<Inquiry> inquiry_;                                          ///< rank 0's
   std::optional<Clock::time_point> verdict_until_;  ///< others: when rank 0 has to have answered
   std::string late_what_;
   bool is_leaving_ = false;

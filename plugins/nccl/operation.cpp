@@ -23,11 +23,12 @@ void Operation::let_go() {
 }
 
 std::string Operation::text() const {
-  if (request_.kind == CommKind::kBarrier) return fmt::format("barrier #{}", -number_);
+  if (request_.kind == CommKind::kBarrier) return fmt::format("barrier #{}{}", -number_, shared_->group.text);
   const std::size_t bytes = request_.count * size_of(request_.dtype);
-  if (number_ > 0) return fmt::format("{} #{} of {} bytes", name_of(request_.kind), number_, bytes);
-  return fmt::format("{} of {} bytes {} rank {}", name_of(request_.kind), bytes,
-                     request_.kind == CommKind::kSend ? "to" : "from", request_.peer);
+  if (number_ > 0)
+    return fmt::format("{} #{} of {} bytes{}", name_of(request_.kind), number_, bytes, shared_->group.text);
+  return fmt::format("{} of {} bytes {} rank {}{}", name_of(request_.kind), bytes,
+                     request_.kind == CommKind::kSend ? "to" : "from", request_.peer, shared_->group.text);
 }
 
 void Operation::begin(StreamRef stream) {
@@ -47,7 +48,7 @@ void Operation::end(StreamRef stream) {
 bool Operation::is_done() {
   const std::lock_guard lock(mutex_);
   if (is_done_) return true;
-  if (number_ < 0) return is_done_ = shared_->meeting.is_passed(-number_);
+  if (number_ < 0) return is_done_ = shared_->meeting.is_passed(shared_->group.id, -number_);
   if (!has_end_ || shared_->driver == nullptr || !shared_->driver->query(end_)) return false;
   if (staging_ && !shared_->meeting.failure()) staging_->bring_back();
   seconds_ = shared_->driver->elapsed_ms(begin_, end_) / 1000;
@@ -65,7 +66,8 @@ bool Operation::is_completed() {
 }
 
 void Operation::look() {
-  if (Clock::now() - submitted_ > timeout_ && !is_done()) shared_->meeting.report_late(number_, text(), timeout_);
+  if (Clock::now() - submitted_ > timeout_ && !is_done())
+    shared_->meeting.report_late(shared_->group, number_, text(), timeout_);
 }
 
 void Operation::wait(std::chrono::milliseconds timeout) {
@@ -78,7 +80,7 @@ void Operation::wait(std::chrono::milliseconds timeout) {
     const bool seems_done = is_done();
     if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
     if (seems_done) return;
-    if (Clock::now() - begin > limit) shared_->meeting.report_late(number_, text(), limit);
+    if (Clock::now() - begin > limit) shared_->meeting.report_late(shared_->group, number_, text(), limit);
     std::this_thread::sleep_for(pause);
   }
 }

@@ -14,13 +14,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace tenon::nccl {
 
 /// What all operations of a communicator have: it outlives them where a program keeps them.
 struct Shared {
-  Shared(const RankEnvironment& ranks, std::chrono::milliseconds timeout) : meeting(ranks, timeout) {}
-  Meeting meeting;
+  Shared(std::shared_ptr<Meeting> where, Meeting::Group which) : of_all(std::move(where)), group(std::move(which)) {}
+  const std::shared_ptr<Meeting> of_all;
+  Meeting& meeting = *of_all;
+  const Meeting::Group group;
   DeviceDriver* driver = nullptr;       ///< null: the communicator is closed
   std::function<void()> flush = [] {};  ///< sends and receives that wait to be one group begin
 };

@@ -106,7 +106,8 @@ void Meeting::listen_for_all(const std::string& address, int port) {
     const std::string why = std::strerror(errno);
     ::close(listener);
     throw DistributedError(
-        fmt::format("{} cannot listen at {}:{}, where MASTER_ADDR and MASTER_PORT say that the ranks meet: {}",
+        fmt::format("{} cannot listen at {}:{}, where MASTER_ADDR and MASTER_PORT say that the ranks meet: {}; set "
+                    "MASTER_PORT to a free port, the same for all ranks",
                     own_text(), address, port, why),
         {0});
   }
@@ -122,8 +123,11 @@ void Meeting::listen_for_all(const std::string& address, int port) {
       for (int rank = 1; rank < size_; ++rank)
         if (peers_[static_cast<std::size_t>(rank)].socket < 0) missing.push_back(rank);
       throw DistributedError(
-          fmt::format("{}: rank{} {} did not come to {}:{} within {:.1f} s", own_text(), missing.size() == 1 ? "" : "s",
-                      fmt::join(missing, ", "), address, port, std::chrono::duration<double>(timeout_).count()),
+          fmt::format(
+              "{}: rank{} {} did not come to {}:{} within {:.1f} s: start all ranks with the same MASTER_ADDR and "
+              "MASTER_PORT, or raise timeout",
+              own_text(), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), address, port,
+              std::chrono::duration<double>(timeout_).count()),
           missing);
     }
     if (waiting.revents == 0) continue;
@@ -179,8 +183,10 @@ void Meeting::connect_to_first(const std::string& address, int port) {
     }
     if (Clock::now() > until)
       throw DistributedError(
-          fmt::format("{}: rank 0 does not answer at {}:{} (MASTER_ADDR, MASTER_PORT) within {:.1f} s: {}", own_text(),
-                      address, port, std::chrono::duration<double>(timeout_).count(), why),
+          fmt::format(
+              "{}: rank 0 does not answer at {}:{} (MASTER_ADDR, MASTER_PORT) within {:.1f} s: {}; is it started, "
+              "and is this its address?",
+              own_text(), address, port, std::chrono::duration<double>(timeout_).count(), why),
           {0});
     std::this_thread::sleep_for(kPause);
   }

@@ -148,5 +148,83 @@ TEST(CommunicatorSuite, NothingIsAsGoodAsSomething) {
   distributed::broadcast(*ranks(), none, 0)->wait();
 }
 
+/// On each rank of `group` the sum of what its ranks bring along.
+double summed(Communicator& group, double value) {
+  const Tensor values = filled(3, value);
+  distributed::all_reduce(group, values)->wait();
+  return values_of(values)[2];
+}
+
+TEST(CommunicatorSuite, ASplitGivesTheRanksOfEachColorInTheOrderOfTheirKeys) {
+  const auto group = ranks()->split(/*color=*/rank() % 2, /*key=*/-rank());
+  ASSERT_EQ(group->size(), 2);
+  EXPECT_EQ(group->rank(), rank() < 2 ? 1 : 0);
+  EXPECT_EQ(group->device_kind(), ranks()->device_kind());
+  EXPECT_EQ(summed(*group, rank()), rank() % 2 == 0 ? 2 : 4);
+  const Tensor root = filled(2, 10 + rank());
+  distributed::broadcast(*group, root, /*root=*/0)->wait();
+  EXPECT_EQ(values_of(root)[0], rank() % 2 == 0 ? 12 : 13);
+  const Tensor whole = filled(2, -1), own = filled(1, rank());
+  distributed::all_gather_into_tensor(*group, whole, own)->wait();
+  EXPECT_EQ(values_of(whole), rank() % 2 == 0 ? (std::vector<double>{2, 0}) : (std::vector<double>{3, 1}));
+  group->barrier()->wait();
+}
+
+TEST(CommunicatorSuite, EqualKeysKeepTheOrderOfRanksAndANegativeColorIsInNoGroup) {
+  const auto group = ranks()->split(rank() == 1 ? -1 : 0);
+  if (rank() == 1) {
+    EXPECT_EQ(group, nullptr);
+    return;
+  }
+  ASSERT_EQ(group->size(), 3);
+  EXPECT_EQ(group->rank(), rank() == 0 ? 0 : rank() - 1);
+  EXPECT_EQ(summed(*group, 1), 3);
+}
+
+TEST(CommunicatorSuite, GroupsAndTheirWholeAreUsedSideBySide) {
+  const auto rows = ranks()->split(rank() / 2), columns = ranks()->split(rank() % 2);
+  std::vector<Tensor> values;
+  std::vector<std::shared_ptr<Work>> works;
+  for (int i = 0; i < 3; ++i) {
+    for (Communicator* const one : {rows.get(), columns.get(), ranks().get()}) {
+      values.push_back(filled(100, rank() + 1));
+      works.push_back(distributed::all_reduce(*one, values.back()));
+    }
+  }
+  for (const auto& work : works) work->wait();
+  for (std::size_t i = 0; i < values.size(); i += 3) {
+    EXPECT_EQ(values_of(values[i])[99], rank() / 2 == 0 ? 3 : 7);
+    EXPECT_EQ(values_of(values[i + 1])[99], rank() % 2 == 0 ? 4 : 6);
+    EXPECT_EQ(values_of(values[i + 2])[99], 10);
+  }
+}
+
+TEST(CommunicatorSuite, RanksOfAGroupSendToEachOther) {
+  const auto pair = ranks()->split(rank() / 2);
+  const Tensor mine = filled(4, 50 + rank()), others = filled(4, -1);
+  const auto received = pair->receive(buffer(others), 1 - pair->rank());
+  const auto sent = pair->send(buffer(mine), 1 - pair->rank());
+  sent->wait();
+  received->wait();
+  EXPECT_EQ(values_of(others), std::vector<double>(4, 50 + (rank() ^ 1)));
+}
+
+TEST(CommunicatorSuite, AGroupIsDividedAgainAndOutlivesTheOneItCameFrom) {
+  std::shared_ptr<Communicator> inner;
+  {
+    const auto three = ranks()->split(rank() == 3 ? 1 : 0);
+    inner = three->split(three->rank() == 0 ? 0 : 1);
+  }
+  EXPECT_EQ(inner->size(), rank() == 1 || rank() == 2 ? 2 : 1);
+  EXPECT_EQ(summed(*inner, 1), inner->size());
+}
+
+TEST(CommunicatorSuite, EveryRankMayNameItsGroup) {
+  const std::vector<int> mine = rank() < 2 ? std::vector<int>{1, 0} : std::vector<int>{2, 3};
+  const auto group = ranks()->new_group(mine);
+  EXPECT_EQ(group->rank(), rank() < 2 ? 1 - rank() : rank() - 2);
+  EXPECT_EQ(summed(*group, rank()), rank() < 2 ? 1 : 5);
+}
+
 }  // namespace
 }  // namespace tenon::test::communicator_suite

@@ -78,6 +78,22 @@ TEST(Communicator, AMistakeIsRefusedWithTheRankAndTheNumbers) {
   EXPECT_EQ(ranks.stats().calls_of(CommKind::kBroadcast), 0);
 }
 
+TEST(Communicator, AGroupWithoutItsRankOrWithOneTwiceIsRefused) {
+  Recording ranks;
+  EXPECT_THAT(
+      [&] {
+        ranks.new_group({1, 4});
+      },
+      ThrowsMessage<Error>(HasSubstr("rank 1 of 4: new_group: there is no rank 4: they are 0 to 3")));
+  EXPECT_THAT([&] { ranks.new_group({1, 2, 1}); }, ThrowsMessage<Error>(HasSubstr("rank 1 is in it twice")));
+  EXPECT_THAT(
+      [&] {
+        ranks.new_group({0, 2});
+      },
+      ThrowsMessage<Error>(HasSubstr("the group of ranks 0, 2 is without this one")));
+  EXPECT_THAT([&] { ranks.new_group({1, 2}); }, ThrowsMessage<Error>(HasSubstr("this communicator cannot be divided")));
+}
+
 TEST(Communicator, AnErrorKnowsTheRanksAndTheExitCode) {
   const DistributedError error("words", {3, 1}, ExitCode::kOutOfMemory);
   EXPECT_THAT(error.ranks(), testing::ElementsAre(1, 3));

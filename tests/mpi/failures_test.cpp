@@ -43,7 +43,8 @@ TEST(MpiFailures, ARankThatIsKilledIsNamedAtOnce) {
   const Ended ended = ranks_with("killed", "mpi:timeout=600");
   EXPECT_THAT(ended.text,
               testing::ContainsRegex("said by [013]: rank [013] of 4: rank 2 \\(process [0-9]+ on [^)]+\\) has "
-                                     "ended while all_reduce #2 of 4000 bytes waits for it; blamed: 2; code 1"));
+                                     "ended while all_reduce #2 of 4000 bytes waits for it: what it said itself, or "
+                                     "the log of its machine, says why; blamed: 2; code 1"));
   EXPECT_NE(ended.code, 0);
   EXPECT_LT(ended.seconds, kBound);
 }

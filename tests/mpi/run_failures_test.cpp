@@ -31,6 +31,23 @@ class FailingRuns : public testing::Test {
   }
   std::vector<double> losses(const std::string& out) const { return result(out).at("result").at("losses"); }
 
+  /// What there was of a run before it failed is in its result: steps with their losses, the memory of four ranks.
+  void keeps_what_there_was(const std::string& out) const {
+    const nlohmann::json kept = result(out);
+    const auto steps = kept["result"]["steps"].get<std::size_t>();
+    EXPECT_GE(steps, 2U);
+    EXPECT_EQ(losses(out).size(), steps);
+    EXPECT_GT(kept["memory"]["peak_allocated_bytes"], 0);
+    ASSERT_EQ(kept["ranks"]["count"], 4);
+    EXPECT_LT(kept["ranks"]["worst_rank"], 4);
+    for (const nlohmann::json& rank : kept["ranks"]["memory"]) EXPECT_GT(rank["peak_allocated_bytes"], 0);
+  }
+  static std::size_t lines_of_tenon(const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find("tenon: "); at != std::string::npos; at = text.find("tenon: ", at + 1)) ++count;
+    return count;
+  }
+
   /// Goes on in `out` and holds what comes out against a run that nothing happened to.
   void goes_on_to_the_same_losses(const std::string& out, const std::string& settings) {
     const Launched again = mpirun(folder_, "-n 4 $tenon run --resume " + out + " distributed.mpi.timeout=2.0");
@@ -52,6 +69,7 @@ TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
   EXPECT_EQ(result("run")["status"], "failed");
   EXPECT_THAT(result("run")["error"].get<std::string>(),
               ContainsRegex("rank 2 \\(process [0-9]+ on [^)]+\\) has ended"));
+  keeps_what_there_was("run");
   goes_on_to_the_same_losses("run", "train.epochs=250");
 }
 
@@ -66,12 +84,17 @@ TEST_F(FailingRuns, WhereParametersAreDividedARankThatIsKilledIsNamedAndTheRunGo
   goes_on_to_the_same_losses("run", "train.epochs=100");
 }
 
-TEST_F(FailingRuns, WhereRankZeroIsKilledTheOthersSaySo) {
+TEST_F(FailingRuns, WhereRankZeroIsKilledOneOfTheOthersSaysSoAndLeavesItsResult) {
   const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
                                                "run/state.safetensors", /*rank=*/0, SIGKILL);
   EXPECT_NE(launched.code, 0) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
   EXPECT_THAT(launched.text, ContainsRegex("tenon: rank [123] of 4: rank 0 \\(process [0-9]+ on [^)]+\\) has ended"));
+  EXPECT_THAT(launched.text, HasSubstr("results: "));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+  EXPECT_EQ(result("run")["status"], "failed");
+  EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("rank 0 (process"));
+  keeps_what_there_was("run");
   goes_on_to_the_same_losses("run", "train.epochs=250");
 }
 
@@ -110,6 +133,7 @@ TEST_F(FailingRuns, ARankThatRunsOutOfMemoryInTheMiddleLeavesTheResultOfRankZero
   EXPECT_EQ(result("run")["status"], "failed");
   EXPECT_EQ(result("run")["exit_code"], 4);
   EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("rank 1 of 4: OutOfMemory"));
+  keeps_what_there_was("run");
 }
 
 TEST_F(FailingRuns, AFullDiskOfTheRankThatWritesEndsAllRanks) {
@@ -120,6 +144,21 @@ TEST_F(FailingRuns, AFullDiskOfTheRankThatWritesEndsAllRanks) {
   EXPECT_THAT(launched.text, HasSubstr("File too large"));
   const Launched again = mpirun(folder_, "-n 4 $tenon run exp.toml --out again");
   EXPECT_EQ(again.code, 0) << again.text;
+}
+
+TEST_F(FailingRuns, WhereTheWholeStateFindsTheDiskFullTheResultHasWhatThereWas) {
+  const Launched launched = mpirun(folder_, "-n 4 $tenon run exp.toml train.save=/dev/full --out run");
+  EXPECT_EQ(launched.code, 1) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_THAT(launched.text, HasSubstr("No space left on device"));
+  EXPECT_EQ(result("run")["status"], "failed");
+  keeps_what_there_was("run");
+}
+
+TEST_F(FailingRuns, WhatIsWrongWithTheExperimentIsSaidOnceForAllRanks) {
+  const Launched launched = mpirun(folder_, "-n 4 $tenon run exp.toml train.batch_size=2 --out run");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <tenon/comm/communicator.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -32,28 +33,36 @@ double Work::seconds() const { return 0; }
 Communicator::~Communicator() = default;
 std::string Communicator::device_kind() const { return {}; }
 
-void Communicator::refuse(CommKind kind, const std::string& why) const {
-  throw Error(fmt::format("rank {} of {}: {}: {}", rank(), size(), name_of(kind), why));
+void Communicator::refuse(std::string_view what, const std::string& why) const {
+  throw Error(fmt::format("rank {} of {}: {}: {}", rank(), size(), what, why));
+}
+
+std::string Communicator::no_rank(int rank) const {
+  return fmt::format("there is no rank {}: they are 0 to {}", rank, size() - 1);
 }
 
 void Communicator::check_buffer(CommKind kind, const CommBuffer& buffer) const {
   if (buffer.data == nullptr && buffer.count > 0)
-    refuse(kind, fmt::format("{} elements behind a null pointer", buffer.count));
+    refuse(name_of(kind),
+           fmt::format("{} elements behind a null pointer: give their memory, or no elements", buffer.count));
 }
 
 void Communicator::check_shares(CommKind kind, const CommBuffer& whole, const CommBuffer& share) const {
   check_buffer(kind, whole);
   check_buffer(kind, share);
   if (whole.dtype != share.dtype)
-    refuse(kind, fmt::format("the whole is {}, a rank's share {}", name_of(whole.dtype), name_of(share.dtype)));
+    refuse(name_of(kind), fmt::format("the whole is {}, a rank's share {}: convert one of them", name_of(whole.dtype),
+                                      name_of(share.dtype)));
   if (whole.count != share.count * static_cast<std::size_t>(size()))
-    refuse(kind, fmt::format("{} elements in all are not {} from each of {} ranks", whole.count, share.count, size()));
+    refuse(name_of(kind),
+           fmt::format("{} elements in all are not {} from each of {} ranks: the whole has {}", whole.count,
+                       share.count, size(), share.count * static_cast<std::size_t>(size())));
 }
 
 void Communicator::check_peer(CommKind kind, int peer, int tag) const {
-  if (peer < 0 || peer >= size()) refuse(kind, fmt::format("there is no rank {}", peer));
-  if (peer == rank()) refuse(kind, "the other rank is this one");
-  if (tag < 0) refuse(kind, fmt::format("the tag {} is negative", tag));
+  if (peer < 0 || peer >= size()) refuse(name_of(kind), no_rank(peer));
+  if (peer == rank()) refuse(name_of(kind), "the other rank is this one: copy the values instead");
+  if (tag < 0) refuse(name_of(kind), fmt::format("the tag {} is negative: tags are numbers from 0", tag));
 }
 
 std::shared_ptr<Work> Communicator::counted(const CommRequest& request, std::size_t elements) {
@@ -78,7 +87,7 @@ std::shared_ptr<Work> Communicator::all_reduce(const CommBuffer& buffer, ReduceO
 
 std::shared_ptr<Work> Communicator::broadcast(const CommBuffer& buffer, int root, const CommOptions& options) {
   check_buffer(CommKind::kBroadcast, buffer);
-  if (root < 0 || root >= size()) refuse(CommKind::kBroadcast, fmt::format("there is no rank {}", root));
+  if (root < 0 || root >= size()) refuse(name_of(CommKind::kBroadcast), no_rank(root));
   return counted({.kind = CommKind::kBroadcast,
                   .output = buffer.data,
                   .input = buffer.data,
@@ -142,6 +151,38 @@ std::shared_ptr<Work> Communicator::receive(const CommBuffer& buffer, int from, 
 
 std::shared_ptr<Work> Communicator::barrier(const CommOptions& options) {
   return counted({.kind = CommKind::kBarrier, .dtype = Dtype::kUInt8, .options = options}, 0);
+}
+
+std::shared_ptr<Communicator> Communicator::split(int color, int key) {
+  const auto ranks = static_cast<std::size_t>(size());
+  std::int32_t own[] = {color, key};
+  std::vector<std::int32_t> all(2 * ranks);
+  all_gather({.data = all.data(), .count = all.size(), .dtype = Dtype::kInt32},
+             {.data = own, .count = 2, .dtype = Dtype::kInt32})
+      ->wait();
+  std::vector<int> members;
+  for (std::size_t other = 0; color >= 0 && other < ranks; ++other)
+    if (all[2 * other] == color) members.push_back(static_cast<int>(other));
+  std::ranges::stable_sort(members, {}, [&](int other) { return all[2 * static_cast<std::size_t>(other) + 1]; });
+  return new_group(members);
+}
+
+std::shared_ptr<Communicator> Communicator::new_group(const std::vector<int>& members) {
+  constexpr std::string_view kWhat = "new_group";
+  std::vector<bool> is_member(static_cast<std::size_t>(size()));
+  for (const int other : members) {
+    if (other < 0 || other >= size()) refuse(kWhat, no_rank(other));
+    if (is_member[static_cast<std::size_t>(other)]) refuse(kWhat, fmt::format("rank {} is in it twice", other));
+    is_member[static_cast<std::size_t>(other)] = true;
+  }
+  if (!members.empty() && !is_member[static_cast<std::size_t>(rank())])
+    refuse(kWhat, fmt::format("the group of ranks {} is without this one: each rank names its own group, or none",
+                              fmt::join(members, ", ")));
+  return make_group(members);
+}
+
+std::shared_ptr<Communicator> Communicator::make_group(const std::vector<int>&) {
+  refuse("new_group", "this communicator cannot be divided: its plugin implements no make_group()");
 }
 
 }  // namespace tenon

@@ -38,12 +38,17 @@ class TENON_EXPORT DistributedError : public Error {
   ~DistributedError() override;
   /// What the rank that failed first ends with, so that a run that is launched as a whole ends with it too.
   ExitCode exit_code() const noexcept override;
-  /// The ranks that are to blame, as far as they are known; sorted.
+  /// The ranks that are to blame, as far as they are known; sorted. Numbers of the run's ranks, whichever group of them
+  /// the operation was of.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
+  /// The rank whose words they are, where another one heard them; -1: this one's own.
+  int said_by() const noexcept { return said_by_; }
+  void set_said_by(int rank) noexcept { said_by_ = rank; }
 
  private:
   std::vector<int> ranks_;
   ExitCode code_;
+  int said_by_ = -1;
 };
 
 /// How values of all ranks become one. On booleans sum and max are "or", product and min are "and".
@@ -141,6 +146,16 @@ class TENON_EXPORT Communicator {
   /// Done once every rank has come to it.
   TENON_API std::shared_ptr<Work> barrier(const CommOptions& options = {});
 
+  /// The ranks that give the same `color`, as a communicator of their own: in the order of their keys, where these are
+  /// equal of their ranks (MPI_Comm_split, ncclCommSplit). Every rank calls it, as an operation of all ranks; one that
+  /// gives a negative color gets null. Both may be used side by side, each in the same order on its ranks. What fails
+  /// in one fails in all: Note [Ranks end together].
+  TENON_API std::shared_ptr<Communicator> split(int color, int key = 0);
+  /// The same where every rank knows its group: `members` are ranks of this one in their new order, this one among
+  /// them, or none, which gives null. Every rank calls it, members of a group with the same list. Throws Error for
+  /// numbers that are no ranks, twice the same, and a list without this one.
+  TENON_API std::shared_ptr<Communicator> new_group(const std::vector<int>& members);
+
   /// A barrier that says who is missing: waits, and throws DistributedError with the ranks that have not come to it
   /// within `timeout`. On every rank that came, so that all end.
   virtual void monitored_barrier(std::chrono::milliseconds timeout) = 0;
@@ -154,10 +169,14 @@ class TENON_EXPORT Communicator {
  protected:
   /// Begins the operation and returns at once. Throws DistributedError after a failure.
   virtual std::shared_ptr<Work> start(const CommRequest& request) = 0;
+  /// A communicator of these ranks, which have been checked; null where there are none. Throws Error where it cannot be
+  /// divided, which is what this one does.
+  virtual std::shared_ptr<Communicator> make_group(const std::vector<int>& members);
 
  private:
   std::shared_ptr<Work> counted(const CommRequest& request, std::size_t elements);
-  [[noreturn]] void refuse(CommKind kind, const std::string& why) const;
+  [[noreturn]] void refuse(std::string_view what, const std::string& why) const;
+  std::string no_rank(int rank) const;
   void check_buffer(CommKind kind, const CommBuffer& buffer) const;
   void check_shares(CommKind kind, const CommBuffer& whole, const CommBuffer& share) const;
   void check_peer(CommKind kind, int peer, int tag) const;

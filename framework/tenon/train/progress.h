@@ -43,6 +43,8 @@ class TENON_EXPORT ProgressSink {
   virtual void beginning() {}
   /// The figures of this part of the run, after each step and each epoch.
   virtual void figures(const ExperimentResult& /*part*/) {}
+  /// The run cannot go on: what there is of it, the parts before this one included. Once, before the error is thrown.
+  virtual void broken_off(const ExperimentResult& /*so_far*/) {}
   /// Those of the parts that a resumed run goes on from, once.
   virtual void earlier_figures(const ExperimentResult& /*earlier*/) {}
   /// Whether the run should end after the step, or the batch of a test, that it is at.

@@ -26,21 +26,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a run that goes on has to have in common with the one before it, besides its data.
-std::vector<std::pair<std::string, std::string>> lasting_settings(const ExperimentConfig& config) {
-  std::vector<std::pair<std::string, std::string>> settings;
-  for (const auto& [name, value] : with_preset(config.section("model")).entries(/*only_changed=*/false))
-    if (name != "dropout" && name != "preset") settings.emplace_back("model." + name, value);
-  const Options& train = config.section("train");
-  const Precision precision = precision_named(train.text("precision"));
-  const bool is_scaled = precision.autocast == Dtype::kFloat16;
-  settings.emplace_back("train.precision",
-                        std::string(name_of(precision.parameters)) + (is_scaled ? " with a scaled loss" : ""));
-  for (const auto& [name, value] : train.entries(/*only_changed=*/false))
-    if (name == "master_weights" || name.starts_with("lora_")) settings.emplace_back("train." + name, value);
-  return settings;
-}
-
 }  // namespace
 
 Training::Training(const ExperimentConfig& config, ProgressSink& progress, TrainingLimits limits, RunState state)
@@ -61,15 +46,27 @@ ExperimentResult Training::run() {
     return run_to_its_end();
   } catch (const std::exception& error) {
     ranks_.abort(error);  // before anything that is on its way is waited for
+    tell_what_there_is();
     throw;
+  }
+}
+
+/// Of a run that fails: its last words, which must not take the place of the reason.
+void Training::tell_what_there_is() {
+  try {
+    merge_peaks(result_.memory, device_.allocator().stats());
+    progress_.broken_off(so_far());
+  } catch (const std::exception&) {  // no memory for it
   }
 }
 
 ExperimentResult Training::run_to_its_end() {
   start_ = Clock::now();
-  prepare();
-  check_sizes();
-  resume();
+  ranks_.together([this] {
+    prepare();
+    check_sizes();
+    resume();
+  });
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
   ranks_.shard(*model_.module, *optimizer_, config_.device);
   if (ranks_.divides_gradients()) {
@@ -94,7 +91,7 @@ ExperimentResult Training::run_to_its_end() {
     save();
     compare_with_integers();
   }
-  result_.ranks = ranks_.memory_of_all(result_.memory);
+  ranks_.after_step(/*ends=*/true, result_.memory, result_.ranks);
   ranks_.note_communication(result_.figures);
   return so_far();
 }
@@ -112,7 +109,8 @@ ExperimentResult Training::so_far() const {
     pipeline_->note(result.devices);
     result.figures.emplace_back("pipeline_bubble", pipeline_->bubble());
   }
-  if (precision_->scaler().is_enabled()) result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
+  if (precision_ && precision_->scaler().is_enabled())
+    result.figures.emplace_back("loss_scale", precision_->scaler().get_scale());
   return joined(earlier_, std::move(result));
 }
 
@@ -319,7 +317,7 @@ bool Training::run_epoch(int epoch) {
     epoch_loss_sum_ += loss;
     epoch_seconds_ = seconds_before + seconds_since(start);
     report("train", epoch, loss);
-    if (ranks_.any(progress_.is_stopping())) return false;
+    if (ranks_.after_step(progress_.is_stopping(), result_.memory, result_.ranks)) return false;
     if (every > 0 && steps_done() % every == 0) keep_state();
   }
   figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));

@@ -64,6 +64,7 @@ class Training {
   RunPosition position() const;
   RunParts saved_parts();
   ExperimentResult so_far() const;
+  void tell_what_there_is();
   void save_whole(const std::function<void()>& save);
   void save();
   void keep_state();

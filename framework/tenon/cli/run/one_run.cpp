@@ -9,6 +9,7 @@
 #include <tenon/cli/results/run_folder.h>
 #include <tenon/cli/run/finished_run.h>
 #include <tenon/cli/run/oom_advice.h>
+#include <tenon/cli/run/rank_run.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/print.h>
@@ -99,11 +100,10 @@ class OneRun {
     if (!train()) return ExitCode::kFailed;
     promise_results();
     const bool is_interrupted = record_.result.interrupted;
-    if (is_interrupted) {
+    if (is_interrupted)
       settle(RunStatus::kInterrupted, interruption(interrupt_name(), record_.result), interrupted_exit_code());
-    } else {
+    else
       settle(RunStatus::kDone, "", ExitCode::kDone);
-    }
     if (record_.leaked_bytes != 0) {
       say(fmt::format("tenon: {} bytes are still allocated on {} after the run", record_.leaked_bytes,
                       experiment_.device.str()));
@@ -264,6 +264,7 @@ class OneRun {
       const auto searched = settle_searched(experiment_, *watch_, state_);
       recorded_.sections = experiment_.sections;
       install(recorded_);
+      if (state_.ranks) share_folder(*state_.ranks, fs::absolute(path()));
       recording_->start();
       record_.result = run_experiment(recorded_, *watch_, state_);
       std::ranges::copy(searched, std::back_inserter(record_.result.figures));
@@ -294,6 +295,7 @@ class OneRun {
 
   void fail(RunStatus status, const std::string& error, ExitCode code) {
     record_.faults = all_faults();
+    if (watch_->broken_off() != nullptr && status != RunStatus::kDisqualified) record_.result = *watch_->broken_off();
     const bool has_nothing = !watch_->has_begun() && status == RunStatus::kFailed && record_.faults.empty();
     if (has_nothing && !opened_.goes_on && !options_.is_cell()) return leave_as_it_was();
     settle(status, error, code);
@@ -328,7 +330,7 @@ class OneRun {
     if (DeviceState* device = opened(experiment_.device)) {
       const MemoryStats stats = device->allocator().stats();
       const bool has_ended_early = status != RunStatus::kDone && status != RunStatus::kInterrupted;
-      if (has_ended_early) record_.result.memory = stats;
+      if (has_ended_early && watch_->broken_off() == nullptr) record_.result.memory = stats;
       record_.leaked_bytes = stats.requested_bytes.current;
       record_.layers = device->allocator().layer_reports();
       record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory, code == ExitCode::kDone);

@@ -1,17 +1,29 @@
-// Meeting the other ranks, and a run without a folder.
+// Meeting the other ranks, a run without a folder, and what stands in for rank 0 when it has died.
 #include <tenon/cli/run/rank_run.h>
 
+#include <unistd.h>
+
+#include <tenon/cli/process/exit_code.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/run_manifest.h>
+#include <tenon/cli/terminal/print.h>
 #include <tenon/comm/rank_environment.h>
+#include <tenon/core/files/atomic_file.h>
+#include <tenon/core/seconds_since.h>
+#include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_report.h>
 #include <tenon/runtime/process_group.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/train/run_experiment.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
-#include <utility>
+#include <string>
 
 namespace tenon::cli {
 
@@ -25,7 +37,59 @@ class SilentProgress final : public ProgressSink {
   void progress(const Progress&) override {}
   void note(std::string_view) override {}
   bool is_stopping() const override { return interrupt_signal() != 0; }
+  void broken_off(const ExperimentResult& so_far) override { so_far_ = so_far; }
+  const ExperimentResult& so_far() const { return so_far_; }
+
+ private:
+  ExperimentResult so_far_;
 };
+
+/// Rank 0's path, on every rank. The devices are set up by then: some communicators take theirs for it.
+fs::path broadcast_path(Communicator& ranks, const fs::path& own) {
+  std::string path = own.string();
+  auto length = static_cast<std::int64_t>(path.size());
+  ranks.broadcast({.data = &length, .count = 1, .dtype = Dtype::kInt64}, /*root=*/0)->wait();
+  path.resize(static_cast<std::size_t>(length));
+  ranks.broadcast({.data = path.data(), .count = path.size(), .dtype = Dtype::kUInt8}, /*root=*/0)->wait();
+  return path;
+}
+
+/// Of rank 0's error: whether it is there to tell of it.
+bool is_told_by_rank_0(const DistributedError& error) {
+  return error.said_by() == 0 || std::ranges::find(error.ranks(), 0) == error.ranks().end();
+}
+
+enum class Left : std::uint8_t { kByThisRank, kByAnother, kNowhere };
+
+/// As result.json in the folder of rank 0, unless one is there: the first rank that comes leaves it.
+Left leave_result(const fs::path& folder, const std::string& json, bool has_page) {
+  const fs::path file = folder / kResultFile, own = fs::path(file) += fmt::format(".partial-{}", ::getpid());
+  try {
+    if (folder.empty() || !fs::exists(folder)) return Left::kNowhere;  // it is on another machine's disk
+    write_atomically(own, json);
+    const bool is_first = ::link(own.c_str(), file.c_str()) == 0;
+    const bool is_there = is_first || errno == EEXIST;
+    fs::remove(own);
+    if (is_first && has_page) write_atomically(folder / kReportFile, run_html(json));
+    return is_first ? Left::kByThisRank : is_there ? Left::kByAnother : Left::kNowhere;
+  } catch (const std::exception&) {
+    return Left::kNowhere;
+  }
+}
+
+/// What this rank says of its error; empty: another one says it.
+std::string last_words(const Communicator& ranks, const std::exception& error, Left left, const fs::path& folder) {
+  const auto* const between = dynamic_cast<const DistributedError*>(&error);
+  const std::string own = fmt::format("rank {} of {}: ", ranks.rank(), ranks.size());
+  if (between == nullptr) return std::string_view(error.what()).starts_with(own) ? error.what() : own + error.what();
+  if (is_told_by_rank_0(*between)) return {};
+  if (left == Left::kByThisRank) return fmt::format("{}\nresults: {}", error.what(), folder.string());
+  int first = 1;  // of those that are not to blame
+  while (std::ranges::find(between->ranks(), first) != between->ranks().end()) ++first;
+  if (left == Left::kByAnother || ranks.rank() != first) return {};
+  return fmt::format("{}\ntenon: the folder of rank 0 is not seen from here, so that no result was left{}",
+                     error.what(), folder.empty() ? "" : ": " + folder.string());
+}
 
 /// Layers observe for rank 0: two ranks would write one file.
 void drop_layers_that_write(ExperimentConfig& experiment) {
@@ -51,22 +115,50 @@ std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config
   return distributed::init_process_group(experiment.distributed.name, experiment.distributed.options);
 }
 
-ExitCode run_rank(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks) {
-  ExperimentConfig experiment = config.experiment();
-  check_experiment(experiment);
-  drop_layers_that_write(experiment);
-  install(experiment);
-  experiment.device = distributed::device_of_rank(experiment);
-  experiment.devices = {experiment.device};
-  RunState state{.ranks = std::move(ranks)};
-  if (!options.resume.empty()) {
-    std::error_code ignored;
-    state.file = fs::absolute(fs::path(options.resume) / kStateFile);
-    state.go_on = fs::exists(state.file, ignored);
-  }
+void share_folder(Communicator& ranks, const fs::path& folder) {
+  ranks.barrier()->wait();
+  static_cast<void>(broadcast_path(ranks, folder));
+}
+
+ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks) {
   SilentProgress progress;
-  const ExperimentResult result = run_experiment(experiment, progress, state);
-  return result.interrupted ? interrupted_exit_code() : ExitCode::kDone;
+  RunRecord record;
+  fs::path folder;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    ranks->barrier()->wait();  // to which rank 0 comes when it has found nothing wrong, or says it for all
+    ExperimentConfig experiment = config.experiment();
+    check_experiment(experiment);
+    drop_layers_that_write(experiment);
+    install(experiment);
+    folder = broadcast_path(*ranks, {});
+    experiment.device = distributed::device_of_rank(experiment);
+    experiment.devices = {experiment.device};
+    RunState state{.ranks = ranks};
+    if (!options.resume.empty()) {
+      std::error_code ignored;
+      state.file = fs::absolute(fs::path(options.resume) / kStateFile);
+      state.go_on = fs::exists(state.file, ignored);
+    }
+    const ExperimentResult result = run_experiment(experiment, progress, state);
+    return result.interrupted ? interrupted_exit_code() : ExitCode::kDone;
+  } catch (const std::exception& error) {
+    const ExitCode code = exit_code_of(error);
+    const auto* const between = dynamic_cast<const DistributedError*>(&error);
+    Left left = Left::kNowhere;
+    if (between != nullptr && !is_told_by_rank_0(*between)) {
+      record.status = RunStatus::kFailed;
+      record.error = error.what();
+      record.exit_code = static_cast<int>(code);
+      record.result = progress.so_far();
+      record.earlier_seconds = record.result.earlier_seconds;
+      record.seconds = record.earlier_seconds + seconds_since(start);
+      left = leave_result(folder, result_json(config, record), config.experiment().section("report").boolean("html"));
+    }
+    ranks->abort(error.what(), code);
+    if (const std::string words = last_words(*ranks, error, left, folder); !words.empty()) say("tenon: " + words);
+    return code;
+  }
 }
 
 }  // namespace tenon::cli

@@ -5,6 +5,7 @@
 #include <tenon/comm/communicator.h>
 #include <tenon/core/error.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace tenon::cli {
@@ -16,7 +17,13 @@ std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config
 /// Whether the launcher says that this process is another rank than 0: then it says nothing of what all come to.
 bool is_silent_rank(const RunOptions& options);
 
-/// Trains as one of the ranks and leaves the results to rank 0, which this is not.
-ExitCode run_rank(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks);
+/// By rank 0, when its experiment is checked and its devices are set up: the other ranks, which wait for it in
+/// run_rank(), learn where the results go. Throws DistributedError.
+void share_folder(Communicator& ranks, const std::filesystem::path& folder);
+
+/// Trains as one of the ranks and leaves the results to rank 0, which this is not. Where that one has died, the first
+/// of the others that can leaves a result in its folder and says what happened; the others are silent. A rank that
+/// fails by itself tells all others and says why.
+ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks);
 
 }  // namespace tenon::cli

@@ -143,32 +143,20 @@ RunOptions sorted(RunOptions options) {
   return options;
 }
 
-/// What another rank than 0 says of its error: nothing where rank 0 says it too.
-std::string words_of_rank(const Communicator& ranks, const std::exception& error) {
-  const auto* const between = dynamic_cast<const DistributedError*>(&error);
-  const std::string own = fmt::format("rank {} of {}: ", ranks.rank(), ranks.size());
-  if (between == nullptr) return std::string_view(error.what()).starts_with(own) ? error.what() : own + error.what();
-  return std::ranges::find(between->ranks(), 0) == between->ranks().end() ? "" : error.what();
-}
-
 /// One experiment, by this process or as one of several ranks. One that cannot go on tells the others, so that none of
 /// them waits for it.
 ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
   const std::shared_ptr<Communicator> ranks = meet_ranks(options, config);
   if (ranks == nullptr) return run_one(options, config);
   if (ranks->size() > 1) take_terms_for_one();
+  if (ranks->rank() != 0) return run_rank(options, config, ranks);
   try {
-    if (ranks->rank() != 0) return run_rank(options, config, ranks);
     const ExitCode code = run_one(options, config, ranks);
     if (code != ExitCode::kDone) ranks->abort("the run has ended: see its result", code);
     return code;
   } catch (const std::exception& error) {
-    const ExitCode code = exit_code_of(error);
-    ranks->abort(error.what(), code);
-    if (ranks->rank() == 0) throw;
-    const std::string words = words_of_rank(*ranks, error);
-    if (!words.empty()) say("tenon: " + words);
-    return code;
+    ranks->abort(error.what(), exit_code_of(error));
+    throw;
   }
 }
 

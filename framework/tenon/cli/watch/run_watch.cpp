@@ -256,6 +256,11 @@ void RunWatch::figures(const ExperimentResult& part) {
   inner_.figures(part);
 }
 
+void RunWatch::broken_off(const ExperimentResult& so_far) {
+  broken_off_ = so_far;
+  inner_.broken_off(so_far);
+}
+
 double RunWatch::patience() const {
   return interrupt_signal() == 0 ? call_seconds_ : std::min(call_seconds_, kPatienceAfterInterrupt);
 }

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,8 @@ class RunWatch final : public ProgressSink {
   std::vector<RunFault> faults() const;
   /// What was finished so far, of the parts before this one too.
   ExperimentResult finished() const { return result_of(*page_); }
+  /// What there is of a run that could not go on; null: nothing was said of it.
+  const ExperimentResult* broken_off() const { return broken_off_ ? &*broken_off_ : nullptr; }
 
   void progress(const Progress& now) override { inner_.progress(now); }
   void note(std::string_view line) override { inner_.note(line); }
@@ -68,6 +71,7 @@ class RunWatch final : public ProgressSink {
   void beginning() override;
   void figures(const ExperimentResult& part) override;
   void earlier_figures(const ExperimentResult& earlier) override;
+  void broken_off(const ExperimentResult& so_far) override;
 
  private:
   std::string moment() const;
@@ -89,6 +93,7 @@ class RunWatch final : public ProgressSink {
   const std::function<void()> on_new_faults_;
   std::size_t told_faults_ = 0;
   KeptFigures earlier_;
+  std::optional<ExperimentResult> broken_off_;
   bool has_begun_ = false;
   std::unique_ptr<HangWatch> hangs_;
 };

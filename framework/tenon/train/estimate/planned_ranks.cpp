@@ -3,6 +3,7 @@
 
 #include <tenon/train/estimate/address_run.h>
 
+#include <algorithm>
 #include <string>
 
 namespace tenon::train {
@@ -26,6 +27,12 @@ class PlannedRanks final : public Communicator {
 
  protected:
   std::shared_ptr<Work> start(const CommRequest&) override { return std::make_shared<DoneAlready>(); }
+  std::shared_ptr<Communicator> make_group(const std::vector<int>& members) override {
+    const auto own = std::ranges::find(members, which_.rank);
+    if (own == members.end()) return nullptr;
+    return std::make_shared<PlannedRanks>(
+        PlannedRank{.rank = static_cast<int>(own - members.begin()), .size = static_cast<int>(members.size())});
+  }
 
  private:
   const PlannedRank which_;

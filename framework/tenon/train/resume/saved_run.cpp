@@ -6,6 +6,8 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/nn/serialize/safetensors_metadata.h>
 #include <tenon/tensor/generator.h>
+#include <tenon/train/model.h>
+#include <tenon/train/step/mixed_precision.h>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,21 @@
 #include <vector>
 
 namespace tenon::train {
+
+std::vector<std::pair<std::string, std::string>> lasting_settings(const ExperimentConfig& config) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const auto& [name, value] : with_preset(config.section("model")).entries(/*only_changed=*/false))
+    if (name != "dropout" && name != "preset") settings.emplace_back("model." + name, value);
+  const Options& train = config.section("train");
+  const Precision precision = precision_named(train.text("precision"));
+  const bool is_scaled = precision.autocast == Dtype::kFloat16;
+  settings.emplace_back("train.precision",
+                        std::string(name_of(precision.parameters)) + (is_scaled ? " with a scaled loss" : ""));
+  for (const auto& [name, value] : train.entries(/*only_changed=*/false))
+    if (name == "master_weights" || name.starts_with("lora_")) settings.emplace_back("train." + name, value);
+  return settings;
+}
+
 namespace {
 
 void check_same(const std::filesystem::path& path, const char* what, std::int64_t then, std::int64_t now) {

@@ -7,6 +7,7 @@
 #include <tenon/optim/grad_scaler.h>
 #include <tenon/optim/master_weights.h>
 #include <tenon/optim/optimizer.h>
+#include <tenon/runtime/config/experiment.h>
 #include <tenon/train/experiment_result.h>
 
 #include <cstdint>
@@ -39,6 +40,9 @@ struct RunParts {
   optim::GradScaler& scaler;
   optim::MasterWeights* masters = nullptr;  ///< null: none
 };
+
+/// What a run that goes on has to have in common with the one before it, besides its data: RunPosition::settings.
+std::vector<std::pair<std::string, std::string>> lasting_settings(const ExperimentConfig& config);
 
 /// Parameters, buffers, optimiser, masters of parameters, the scale of the loss where there is one, random generators,
 /// position and the figures so far as one safetensors file, written beside its place, flushed to the disk and then

@@ -13,6 +13,7 @@
 #include <tenon/train/serve/serving.h>
 
 #include <algorithm>
+#include <exception>
 #include <string>
 
 namespace tenon::train {
@@ -35,6 +36,27 @@ Ranks::Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> commu
 
 int Ranks::threads_of_each(int all) const {
   return are_many() ? std::max(1, all / std::max(1, rank_environment().local_size)) : all;
+}
+
+void Ranks::together(const std::function<void()>& set_up) const {
+  if (!are_many()) return set_up();
+  std::exception_ptr failure;
+  try {
+    set_up();
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  std::uint8_t own = failure ? 1 : 0;
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(size()));
+  communicator_
+      ->all_gather({.data = all.data(), .count = all.size(), .dtype = kUInt8},
+                   {.data = &own, .count = 1, .dtype = kUInt8})
+      ->wait();
+  all[static_cast<std::size_t>(rank())] = own;
+  const auto first = std::ranges::find(all, 1);
+  if (first == all.end()) return;
+  if (first - all.begin() == rank()) std::rethrow_exception(failure);
+  communicator_->barrier()->wait();  // which that one does not come to: it says why
 }
 
 void Ranks::begin(const nn::Module& module) {
@@ -167,28 +189,35 @@ bool Ranks::any(bool mine) const {
   return one != 0;
 }
 
-std::vector<RankMemory> Ranks::memory_of_all(const MemoryStats& mine) const {
-  if (!are_many()) return {};
+// One message for both: a run that breaks off has every rank's memory of the step before.
+bool Ranks::after_step(bool ends, const MemoryStats& mine, std::vector<RankMemory>& all) const {
+  if (!are_many()) return ends;
   const auto peak_of = [&](Purpose purpose) {
     return mine.requested_by_purpose[static_cast<std::size_t>(purpose)].peak;
   };
-  std::vector<std::int64_t> own = {mine.requested_bytes.peak,    mine.allocated_bytes.peak,
-                                   mine.reserved_bytes.peak,     peak_of(Purpose::kOptimizerState),
-                                   peak_of(Purpose::kParameter), peak_of(Purpose::kGradient)};
-  std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(size()));
+  std::vector<std::int64_t> own = {mine.requested_bytes.peak,
+                                   mine.allocated_bytes.peak,
+                                   mine.reserved_bytes.peak,
+                                   peak_of(Purpose::kOptimizerState),
+                                   peak_of(Purpose::kParameter),
+                                   peak_of(Purpose::kGradient),
+                                   ends ? 1 : 0};
+  std::vector<std::int64_t> told(own.size() * static_cast<std::size_t>(size()));
   communicator_
-      ->all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
+      ->all_gather({.data = told.data(), .count = told.size(), .dtype = kInt64},
                    {.data = own.data(), .count = own.size(), .dtype = kInt64})
       ->wait();
-  std::vector<RankMemory> ranks;
-  for (std::size_t i = 0; i < all.size(); i += own.size())
-    ranks.push_back({.peak_requested_bytes = all[i],
-                     .peak_allocated_bytes = all[i + 1],
-                     .peak_reserved_bytes = all[i + 2],
-                     .peak_optimizer_state_bytes = all[i + 3],
-                     .peak_parameter_bytes = all[i + 4],
-                     .peak_gradient_bytes = all[i + 5]});
-  return ranks;
+  all.clear();
+  for (std::size_t i = 0; i < told.size(); i += own.size()) {
+    all.push_back({.peak_requested_bytes = told[i],
+                   .peak_allocated_bytes = told[i + 1],
+                   .peak_reserved_bytes = told[i + 2],
+                   .peak_optimizer_state_bytes = told[i + 3],
+                   .peak_parameter_bytes = told[i + 4],
+                   .peak_gradient_bytes = told[i + 5]});
+    ends = ends || told[i + 6] != 0;
+  }
+  return ends;
 }
 
 void Ranks::note_communication(std::vector<std::pair<std::string, double>>& figures) const {

@@ -48,6 +48,9 @@ class Ranks {
   /// Whether this one writes what all of them come to.
   bool is_writer() const { return rank() == 0; }
 
+  /// Calls `set_up` on every rank, which sends nothing. Where it fails on some, the first of them throws its error, and
+  /// all others that one's: what is wrong for all is said once.
+  void together(const std::function<void()>& set_up) const;
   /// Before the first step: parameters and buffers become those of rank 0, each rank gets random numbers of its own.
   void begin(const nn::Module& module);
   /// As distributed.shard says, after begin(): this rank has its part alone, on `device`.
@@ -88,8 +91,8 @@ class Ranks {
   void sum(std::vector<double>& parts) const;
   /// Whether one of them says so.
   bool any(bool mine) const;
-  /// What each rank's memory came to.
-  std::vector<RankMemory> memory_of_all(const MemoryStats& mine) const;
+  /// Whether one of them ends the run here; of many, `all` becomes what each rank's memory came to.
+  bool after_step(bool ends, const MemoryStats& mine, std::vector<RankMemory>& all) const;
   /// What the gradients' way took: figures of a result.
   void note_communication(std::vector<std::pair<std::string, double>>& figures) const;
 
