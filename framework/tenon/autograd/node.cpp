@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
+#include <tenon/core/scope/scope.h>
 
 #include <utility>
 
@@ -24,6 +25,10 @@ ForwardTrace::ForwardTrace() = default;
 ForwardTrace::~ForwardTrace() = default;
 
 Node::Node() : sequence_(next_sequence++) {
+  if (scopes::is_listening()) [[unlikely]] {
+    made_in_ = scopes::current_context();
+    scopes::tell_node_made(this, sequence_);
+  }
   if (modes.anomaly) [[unlikely]] {
     trace_ = std::make_unique<ForwardTrace>();
     trace_->text = capture_stack();
