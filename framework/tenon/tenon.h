@@ -15,6 +15,7 @@
 #include <tenon/nn/serialize/serialize.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/optim/optim.h>
+#include <tenon/profiler/profiler.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/process_group.h>

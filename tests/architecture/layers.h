@@ -16,7 +16,7 @@ inline const std::vector<Layers> kRanks = {
     {"cli"},
     {"report"},
     {"train", "measure"},
-    {"replay", "conformance"},
+    {"replay", "conformance", "profiler"},
     {"nn", "optim", "data", "tensorboard"},
     {"runtime"},
     {"ops"},
@@ -31,8 +31,9 @@ inline const std::vector<Layers> kRanks = {
 
 /// What stands on one rank and may still be seen, one way only: who -> whom.
 inline const std::map<std::string, Layers> kSideways = {
-    {"optim", {"nn"}},  // a module's parameters are optimised
-    {"data", {"nn"}},   // samplers are saved in archives, options are spelled alike
+    {"optim", {"nn"}},         // a module's parameters are optimised
+    {"data", {"nn"}},          // samplers are saved in archives, options are spelled alike
+    {"profiler", {"replay"}},  // writes its recordings in the formats that replay has
 };
 
 /// What a backend may see, and what an allocator may see.

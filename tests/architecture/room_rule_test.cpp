@@ -73,7 +73,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"pointwise"},
       {"shape"},
       {"create"},
-      {"support", "autocast"}}},
+      {"support", "autocast", "scope"}}},
     {"autograd", {{"leaks"}, {"."}}},
     {"tensor", {{"libtorch", "shape/indexing.*"}, {".", "methods"}, {"shape"}, {"libtorch/types.*"}}},
     {"device", {{"order"}, {"."}}},

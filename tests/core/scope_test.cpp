@@ -127,6 +127,11 @@ TEST(ContextTree, GivesOneNumberForOneWay) {
   EXPECT_EQ(context_of(a).parent, 0u);
 }
 
+TEST(ContextTree, TellsRootsOfTwoTypesApart) {
+  EXPECT_NE(child_of(0, Kind::kModule, "", Phase::kOther, "NetImpl"),
+            child_of(0, Kind::kModule, "", Phase::kOther, "OtherImpl"));
+}
+
 TEST(ContextTree, SeesThatAnotherTextStandsAtTheSameAddress) {
   std::array<char, 8> text = {'o', 'n', 'e', 0};
   const ContextId one = child_of(0, Kind::kLabel, text.data());

@@ -2,8 +2,8 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
-#include <tenon/tensor/live_tensors.h>
 #include <tenon/core/scope/scope.h>
+#include <tenon/tensor/live_tensors.h>
 
 #include <utility>
 
@@ -25,18 +25,28 @@ Node* exchange_running_node(Node* node) { return std::exchange(running, node); }
 ForwardTrace::ForwardTrace() = default;
 ForwardTrace::~ForwardTrace() = default;
 
+namespace {
+
+/// What is kept of a node's making where somebody wants to know. Apart from the constructor, which every recorded
+/// operator runs.
+[[gnu::cold, gnu::noinline]] void keep_origin(Node* node, std::uint64_t sequence, scopes::ContextId& made_in,
+                                              std::unique_ptr<ForwardTrace>& trace) {
+  if (tensors_are_listed.load(std::memory_order_relaxed)) list_node(node);
+  if (scopes::is_listening()) {
+    made_in = scopes::current_context();
+    scopes::tell_node_made(node, sequence);
+  }
+  if (!modes.anomaly) return;
+  trace = std::make_unique<ForwardTrace>();
+  trace->text = capture_stack();
+  trace->parent = IntrusivePtr<Node>(running);
+}
+
+}  // namespace
+
 Node::Node() : sequence_(next_sequence++) {
-  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
-    list_node(this);
-  if (scopes::is_listening()) [[unlikely]] {
-    made_in_ = scopes::current_context();
-    scopes::tell_node_made(this, sequence_);
-  }
-  if (modes.anomaly) [[unlikely]] {
-    trace_ = std::make_unique<ForwardTrace>();
-    trace_->text = capture_stack();
-    trace_->parent = IntrusivePtr<Node>(running);
-  }
+  if (modes.anomaly || scopes::is_listening() || tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+    keep_origin(this, sequence_, made_in_, trace_);
 }
 Node::Node(std::uint64_t sequence) : sequence_(sequence) {}
 Node::~Node() {

@@ -119,8 +119,8 @@ class TENON_EXPORT Node : public WeaklyKnown, public Recycled {
   TENON_API explicit Node(std::uint64_t sequence);
 
  private:
+  scopes::ContextId made_in_ = 0;  // beside the counter of references, where it takes no room
   std::uint64_t sequence_;
-  scopes::ContextId made_in_ = 0;
   SmallVector<Edge, 2> edges_;
   SmallVector<InputMetadata, 1> metadata_;
   std::unique_ptr<NodeHooks> hooks_;

@@ -166,6 +166,7 @@ void LBFGS::move(double step, const Tensor& direction) const {
   }
 }
 
+// Long: the algorithm as it is published.
 Tensor LBFGS::step(LossClosure closure) {
   if (!closure) throw Error("LBFGS requires a closure function");
   NoGradGuard no_grad;

@@ -19,13 +19,14 @@ struct Key {
   ContextId parent;
   Kind kind;
   const char* name;  // interned
+  const char* type;  // interned
   bool operator==(const Key&) const = default;
 };
 struct KeyHash {
   std::size_t operator()(const Key& key) const {
     const auto name = reinterpret_cast<std::uintptr_t>(key.name);
-    return (name >> 3) * 0x9E3779B97F4A7C15ULL ^ (static_cast<std::size_t>(key.parent) * 0xC2B2AE3D27D4EB4FULL) ^
-           static_cast<std::size_t>(key.kind);
+    return ((name ^ reinterpret_cast<std::uintptr_t>(key.type) << 7) >> 3) * 0x9E3779B97F4A7C15ULL ^
+           (static_cast<std::size_t>(key.parent) * 0xC2B2AE3D27D4EB4FULL) ^ static_cast<std::size_t>(key.kind);
   }
 };
 
@@ -52,6 +53,7 @@ struct Remembered {
   Kind kind = Kind::kOutside;
   const char* asked = nullptr;
   const char* name = nullptr;
+  const char* type = nullptr;
 };
 constexpr std::size_t kRemembered = 256;
 thread_local std::array<Remembered, kRemembered> remembered;
@@ -86,12 +88,14 @@ ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase, c
   Remembered& last =
       remembered[((reinterpret_cast<std::uintptr_t>(name) >> 2) ^ (parent * 31) ^ static_cast<unsigned>(kind)) %
                  kRemembered];
-  if (last.asked == name && last.parent == parent && last.kind == kind && equal(last.name, name)) [[likely]]
+  if (last.asked == name && last.parent == parent && last.kind == kind && equal(last.name, name) &&
+      equal(last.type, type)) [[likely]]
     return last.id;
   Tree& all = tree();
   const std::lock_guard lock(all.mutex);
   const char* const kept = all.intern_locked(name);
-  const auto [found, is_new] = all.children.try_emplace(Key{parent, kind, kept}, 0);
+  const char* const kept_type = all.intern_locked(type);
+  const auto [found, is_new] = all.children.try_emplace(Key{parent, kind, kept, kept_type}, 0);
   if (is_new) {
     const std::uint32_t id = all.count.load(std::memory_order_relaxed);
     if (id == kChunk * kChunks) {
@@ -100,11 +104,11 @@ ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase, c
     }
     std::atomic<Context*>& chunk = all.chunks[id / kChunk];
     if (chunk.load(std::memory_order_relaxed) == nullptr) chunk.store(new Context[kChunk], std::memory_order_relaxed);
-    chunk.load(std::memory_order_relaxed)[id % kChunk] = {parent, kind, phase, kept, all.intern_locked(type)};
+    chunk.load(std::memory_order_relaxed)[id % kChunk] = {parent, kind, phase, kept, kept_type};
     all.count.store(id + 1, std::memory_order_release);
     found->second = id;
   }
-  last = {parent, found->second, kind, name, kept};
+  last = {parent, found->second, kind, name, kept, kept_type};
   return found->second;
 }
 

@@ -38,8 +38,8 @@ struct Context {
 TENON_API Context context_of(ContextId id);
 /// How many there are: all numbers below are valid.
 TENON_API std::uint32_t context_count();
-/// The node below `parent`; the same for the same kind and name. Where the tree is full (four million nodes) it is the
-/// parent itself. `name` and `type` need not outlive the call.
+/// The node below `parent`; the same for the same kind, name and type. Where the tree is full (four million nodes) it
+/// is the parent itself. `name` and `type` need not outlive the call.
 TENON_API ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase = Phase::kOther,
                              const char* type = "");
 

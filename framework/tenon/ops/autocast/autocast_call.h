@@ -3,14 +3,14 @@
 //   Tensor mm(const Tensor& self, const Tensor& other) {
 //     TENON_AUTOCAST(mm, self, other)
 //
-// The line is the operator's scope too (ops/support/operator_scope.h). Off, each is one branch that is never taken. On,
+// The line is the operator's scope too (ops/scope/operator_scope.h). Off, each is one branch that is never taken. On,
 // the operator is called once more with the operands cast as its row says, and casts nothing meanwhile: what it is made
 // of sees the dtypes that were decided for the whole.
 #pragma once
 
 #include <tenon/autograd/autocast_cast.h>
 #include <tenon/core/error.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/tensor/tensor.h>
 
 #include <concepts>

@@ -5,7 +5,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/shape/concat.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>

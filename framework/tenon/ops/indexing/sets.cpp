@@ -72,6 +72,7 @@ Tensor slices_at(const Tensor& self, std::int64_t at, const Tensor& places) {
 }  // namespace
 
 Unique _unique2(const Tensor& self, bool, bool return_inverse, bool return_counts) {
+  TENON_SCOPE(_unique2, self)
   check_has_values("_unique2", self);
   Tensor values, inverse = nothing(self), counts = nothing(self);
   {
@@ -101,6 +102,7 @@ std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted, bool return_
 }
 
 Unique unique_dim(const Tensor& self, std::int64_t dim, bool, bool, bool) {
+  TENON_SCOPE(unique_dim, self, dim)
   check_has_values("unique_dim", self);
   const int at = wrap_dim(dim, self.impl().rank(), false);
   Tensor values, inverse, counts;
@@ -122,6 +124,7 @@ Unique unique_dim(const Tensor& self, std::int64_t dim, bool, bool, bool) {
 }
 
 Unique unique_dim_consecutive(const Tensor& self, std::int64_t dim, bool return_inverse, bool return_counts) {
+  TENON_SCOPE(unique_dim_consecutive, self, dim, return_inverse, return_counts)
   check_has_values("unique_consecutive", self);
   const int at = wrap_dim(dim, self.impl().rank(), false);
   Tensor values, inverse = nothing(self), counts = nothing(self);
@@ -142,6 +145,7 @@ Unique unique_dim_consecutive(const Tensor& self, std::int64_t dim, bool return_
 
 Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts,
                           std::optional<std::int64_t> dim) {
+  TENON_SCOPE(unique_consecutive, self, return_inverse, return_counts, dim)
   // As PyTorch: of rows, all three are given whether asked for or not; and a vector is rows where its dimension is -1.
   if (dim && !(*dim == 0 && self.dim() == 1)) {
     return unique_dim_consecutive(self, *dim, /*return_inverse=*/true, /*return_counts=*/true);

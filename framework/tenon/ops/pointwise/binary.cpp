@@ -1,4 +1,5 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
+// Long: an operator of two operands in its four forms, and the few that have rules of their own.
 #include <tenon/autograd/kept_results.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/binary.h>

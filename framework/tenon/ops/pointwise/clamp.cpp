@@ -1,7 +1,7 @@
 // Kept between bounds that are tensors.
 #include <tenon/ops/pointwise/clamp.h>
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/support/composite.h>
-#include <tenon/ops/support/operator_scope.h>
 
 namespace tenon {
 

@@ -2,7 +2,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/with_grad.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 
 #include <cmath>
 

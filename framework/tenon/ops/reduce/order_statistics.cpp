@@ -174,6 +174,7 @@ Tensor Tensor::nanmedian() const {
 }
 
 Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
+  TENON_SCOPE(kthvalue, *this, k, dim, keepdim)
   const int at = wrap_dim(dim, impl().rank());
   const std::int64_t length = this->dim() == 0 ? 1 : size(at);
   if (length > 0 && (k < 1 || k > length)) {
@@ -186,6 +187,7 @@ Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
 }
 
 Picked Tensor::mode(std::int64_t dim, bool keepdim) const {
+  TENON_SCOPE(mode, *this, dim, keepdim)
   if (scalar_type() == kBool) {
     auto [values, places] = to(kByte).mode(dim, keepdim);
     return {values.to(kBool), places};

@@ -2,7 +2,7 @@
 // broadcast_sizes() of tensor/shape/dims.h. Declared in broadcast.h and tensor.h.
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 
 #include <algorithm>
 

@@ -310,6 +310,7 @@ Scalar Tensor::item() const {
 }
 
 bool Tensor::is_nonzero() const {
+  TENON_SCOPE(is_nonzero, *this)
   if (numel() == 0) throw Error("Boolean value of Tensor with no values is ambiguous");
   if (numel() > 1) throw Error("Boolean value of Tensor with more than one value is ambiguous");
   const Scalar value = item();

@@ -3,7 +3,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/slicing.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/splitting.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // gradient is laid back into the base's shape.
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 
 #include <algorithm>
 
@@ -22,6 +22,7 @@ Tensor reshaping_view(const char* name, const Tensor& self, const Dims& sizes, c
 }  // namespace
 
 Tensor Tensor::alias() const {
+  TENON_SCOPE(alias, *this)
   const TensorImpl& self = impl();
   return make_view("AliasBackward0", *this, self.sizes(), self.strides(), self.offset(),
                    [](Backward& b) { b.set(0, b.take_grad()); });
@@ -264,6 +265,7 @@ Tensor& Tensor::t_() const {
   return become(*this, t());
 }
 const Tensor& Tensor::as_strided_(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset) const {
+  TENON_SCOPE(as_strided_, *this, sizes, strides, offset)
   return become(*this, as_strided(sizes, strides, offset));
 }
 Tensor& Tensor::squeeze_() const {

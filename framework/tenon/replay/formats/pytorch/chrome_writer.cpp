@@ -5,21 +5,26 @@
 #include <tenon/replay/formats/pytorch/chrome_writer.h>
 #include <tenon/replay/trace/long_work.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 namespace tenon::replay {
 
-namespace {
-
-/// An instant event of a Chrome trace.
-std::string chrome_instant(std::string_view name, std::uint64_t time_us) {
-  return R"({"ph":"i","s":"p","pid":1,"tid":1,"name":)" + quoted_json(name) + ",\"ts\":" + std::to_string(time_us) +
-         "}";
+std::string chrome_instant(std::string_view name, double time_us, int pid, int tid) {
+  return fmt::format(R"({{"ph":"i","s":"p","pid":{},"tid":{},"name":{},"ts":{}}})", pid, tid, quoted_json(name),
+                     time_us);
 }
 
-}  // namespace
+std::string chrome_counter(std::string_view name, double time_us, int pid,
+                           const std::vector<std::pair<std::string_view, std::uint64_t>>& series) {
+  std::string args;
+  for (const auto& [key, value] : series)
+    args += fmt::format("{}{}:{}", args.empty() ? "" : ",", quoted_json(key), value);
+  return fmt::format(R"({{"ph":"C","pid":{},"name":{},"ts":{},"args":{{{}}}}})", pid, quoted_json(name), time_us, args);
+}
 
 void write_chrome_counters(const Trace& trace, const std::string& path) {
   OutputFile out(path);
@@ -36,25 +41,21 @@ void write_chrome_counters(const Trace& trace, const std::string& path) {
   for (const TraceEvent& entry : trace.events) {
     meter.step();
     if (entry.kind == EventKind::kMark) {
-      out.write(separator + chrome_instant(trace.marks[entry.bytes], moment()));
+      out.write(separator + chrome_instant(trace.marks[entry.bytes], static_cast<double>(moment())));
       separator = ",\n";
       continue;
     }
     if (!is_counted(entry.kind)) continue;
     if (trace.failure_at(event, next_failure) != nullptr) {
       out.write(separator);
-      out.write(chrome_instant("out of memory", moment()));
+      out.write(chrome_instant("out of memory", static_cast<double>(moment())));
       separator = ",\n";
     }
     const std::uint64_t before = live;
     if (entry.kind == EventKind::kAllocate) live += entry.bytes;
     if (entry.kind == EventKind::kFree) live -= entry.bytes;
     if (live != before || event == 0) {
-      out.write(std::string(separator) + R"({"ph":"C","pid":1,"name":"live memory","ts":)");
-      out.number(moment());
-      out.write(",\"args\":{\"bytes\":");
-      out.number(live);
-      out.write("}}");
+      out.write(separator + chrome_counter("live memory", static_cast<double>(moment()), 1, {{"bytes", live}}));
       separator = ",\n";
     }
     ++event;
@@ -68,7 +69,7 @@ void write_chrome_counters(const SnapshotImage& image, const std::string& path) 
   out.write("{\"traceEvents\":[\n");
   const char* separator = "";
   const auto instant = [&](std::string_view name, std::int64_t time_us) {
-    out.write(separator + chrome_instant(name, static_cast<std::uint64_t>(time_us)));
+    out.write(separator + chrome_instant(name, static_cast<double>(time_us)));
     separator = ",\n";
   };
   ImageMemory now = memory_before_history(image);
@@ -82,13 +83,8 @@ void write_chrome_counters(const SnapshotImage& image, const std::string& path) 
     if (!apply(event, now)) continue;
     out.write(separator);
     separator = ",\n";
-    out.write(R"({"ph":"C","pid":1,"name":"memory","ts":)");
-    out.number(static_cast<std::uint64_t>(event.time_us));
-    out.write(R"(,"args":{"live bytes":)");
-    out.number(now.live);
-    out.write(R"(,"reserved bytes":)");
-    out.number(now.reserved);
-    out.write("}}");
+    out.write(chrome_counter("memory", static_cast<double>(event.time_us), 1,
+                             {{"live bytes", now.live}, {"reserved bytes", now.reserved}}));
   }
   for (; next_mark < image.marks.size(); ++next_mark)
     instant(image.marks[next_mark].second, image.marks[next_mark].first);

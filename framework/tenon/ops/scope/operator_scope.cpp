@@ -1,5 +1,5 @@
 // See the header.
-#include <tenon/ops/support/operator_scope.h>
+#include <tenon/ops/scope/operator_scope.h>
 
 namespace tenon::ops {
 

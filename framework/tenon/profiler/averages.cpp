@@ -1,0 +1,190 @@
+// Rows: events with one key added up.
+#include <tenon/profiler/averages.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace tenon::profiler {
+namespace {
+
+constexpr double kNsPerUs = 1000;
+
+/// Rows in the order in which their keys first occur.
+class Rows {
+ public:
+  EventAverage& row(const std::string& key, const std::string& distinction = {}) {
+    const auto [found, is_new] = places_.try_emplace({key, distinction}, rows_.size());
+    if (is_new) rows_.push_back({.key = key});
+    return rows_[found->second];
+  }
+  std::vector<EventAverage> take() && { return std::move(rows_); }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::size_t> places_;
+  std::vector<EventAverage> rows_;
+};
+
+void add_self(EventAverage& row, const Event& event) {
+  row.self_cpu_time_total += static_cast<double>(event.self_ns) / kNsPerUs;
+  row.self_device_time_total += event.self_device_us;
+  row.self_cpu_memory_usage += event.self_cpu_bytes;
+  row.self_device_memory_usage += event.self_device_bytes;
+  row.flops += event.flops;
+}
+
+void add_total(EventAverage& row, const Event& event) {
+  row.cpu_time_total += static_cast<double>(event.end_ns - event.start_ns) / kNsPerUs;
+  row.device_time_total += event.device_us;
+  row.cpu_memory_usage += event.cpu_bytes;
+  row.device_memory_usage += event.device_bytes;
+}
+
+void add_self_to_total(EventAverage& row, const Event& event) {
+  row.cpu_time_total += static_cast<double>(event.self_ns) / kNsPerUs;
+  row.device_time_total += event.self_device_us;
+  row.cpu_memory_usage += event.self_cpu_bytes;
+  row.device_memory_usage += event.self_device_bytes;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+/// What came and went outside of every event has a row of its own, as in PyTorch.
+void add_memory_outside(const Recording& recording, Rows& rows, const std::string& key) {
+  for (const MemoryEvent& event : recording.memory) {
+    if (event.event != kNone) continue;
+    EventAverage& row = rows.row(key);
+    ++row.count;
+    (event.device.is_cpu() ? row.self_cpu_memory_usage : row.self_device_memory_usage) += event.bytes;
+    (event.device.is_cpu() ? row.cpu_memory_usage : row.device_memory_usage) += event.bytes;
+  }
+}
+
+constexpr char kMemoryKey[] = "[memory]";
+/// Outside of every label or module.
+constexpr char kOutsideKey[] = "(none)";
+
+std::vector<EventAverage> by_name(const Recording& recording, GroupBy group_by) {
+  Rows rows;
+  for (const Event& event : recording.events) {
+    if (!is_visible(event.kind)) continue;
+    std::string distinction;
+    if (group_by == GroupBy::kShape) distinction = event.shapes;
+    if (group_by == GroupBy::kStack) distinction = joined(event.stack);
+    EventAverage& row = rows.row(event.name, distinction);
+    ++row.count;
+    add_self(row, event);
+    add_total(row, event);
+    if (group_by == GroupBy::kShape) row.input_shapes = event.shapes;
+    if (group_by == GroupBy::kStack) row.stack = event.stack;
+  }
+  add_memory_outside(recording, rows, kMemoryKey);
+  return std::move(rows).take();
+}
+
+std::vector<EventAverage> by_label(const Recording& recording) {
+  Rows rows;
+  for (const Event& event : recording.events) {
+    if (!is_visible(event.kind)) continue;
+    EventAverage& row = rows.row(event.label.empty() ? kOutsideKey : event.label);
+    add_self(row, event);
+    if (event.kind == EventKind::kLabel) {
+      ++row.count;
+      add_total(row, event);
+    } else if (event.label.empty()) {
+      add_self_to_total(row, event);
+    }
+  }
+  add_memory_outside(recording, rows, kOutsideKey);
+  return std::move(rows).take();
+}
+
+/// A module's totals are those of all that happens in it and in the modules below it, backward nodes included.
+std::vector<EventAverage> by_module(const Recording& recording) {
+  Rows rows;
+  std::map<scopes::ContextId, std::string> paths;
+  const auto path_of = [&](scopes::ContextId context) -> const std::string& {
+    const auto [found, is_new] = paths.try_emplace(context);
+    if (is_new) {
+      found->second = scopes::module_path(context);
+      if (found->second.empty()) found->second = kOutsideKey;
+    }
+    return found->second;
+  };
+  for (const Event& event : recording.events) {
+    if (event.kind == EventKind::kModule) ++rows.row(path_of(event.context)).count;
+    if (!is_visible(event.kind)) continue;
+    // A copy has no context of its own.
+    const Event* placed = &event;
+    while (placed->context == 0 && placed->parent != kNone)
+      placed = &recording.events[static_cast<std::size_t>(placed->parent)];
+    add_self(rows.row(path_of(placed->context)), event);
+  }
+  add_memory_outside(recording, rows, kOutsideKey);
+  std::vector<EventAverage> all = std::move(rows).take();
+  const auto is_root = [&](const EventAverage& row) {
+    return std::ranges::any_of(recording.events, [&](const Event& event) {
+      return event.kind == EventKind::kModule && event.name == row.key &&
+             *scopes::context_of(event.context).name == '\0';
+    });
+  };
+  for (EventAverage& row : all) {
+    const bool holds_all = is_root(row);
+    row.cpu_time_total = row.device_time_total = 0;
+    row.cpu_memory_usage = row.device_memory_usage = 0;
+    for (const EventAverage& other : all) {
+      const bool is_below = other.key == row.key || other.key.starts_with(row.key + ".") ||
+                            (holds_all && other.key != kOutsideKey && !is_root(other));
+      if (!is_below) continue;
+      row.cpu_time_total += other.self_cpu_time_total;
+      row.device_time_total += other.self_device_time_total;
+      row.cpu_memory_usage += other.self_cpu_memory_usage;
+      row.device_memory_usage += other.self_device_memory_usage;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+AverageList averages(const Recording& recording, GroupBy group_by) {
+  switch (group_by) {
+    case GroupBy::kLabel:
+      return {by_label(recording), recording};
+    case GroupBy::kModule:
+      return {by_module(recording), recording};
+    default:
+      return {by_name(recording, group_by), recording};
+  }
+}
+
+AverageList::AverageList(std::vector<EventAverage> rows, const Recording& of)
+    : rows_(std::move(rows)), has_memory_(of.has_memory), has_flops_(of.has_flops), device_kind_(of.device_kind) {}
+
+const EventAverage* AverageList::find(std::string_view key) const {
+  const auto found = std::ranges::find(rows_, key, &EventAverage::key);
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+EventAverage AverageList::total_average() const {
+  EventAverage all{.key = "Total"};
+  for (const EventAverage& row : rows_) {
+    all.count += row.count;
+    all.cpu_time_total += row.cpu_time_total;
+    all.self_cpu_time_total += row.self_cpu_time_total;
+    all.device_time_total += row.device_time_total;
+    all.self_device_time_total += row.self_device_time_total;
+    all.cpu_memory_usage += row.cpu_memory_usage;
+    all.self_cpu_memory_usage += row.self_cpu_memory_usage;
+    all.device_memory_usage += row.device_memory_usage;
+    all.self_device_memory_usage += row.self_device_memory_usage;
+    all.flops += row.flops;
+  }
+  return all;
+}
+
+}  // namespace tenon::profiler

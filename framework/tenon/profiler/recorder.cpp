@@ -1,0 +1,268 @@
+// Writing down what is told: nothing here may take long, allocate a tensor or throw.
+#include <tenon/profiler/recorder.h>
+
+#include <tenon/device/device_driver.h>
+#include <tenon/device/device_state.h>
+#include <tenon/device/order/virtual_time.h>
+#include <tenon/memory/history/call_stack.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/tensor/tensor.h>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace tenon::profiler {
+namespace {
+
+std::atomic<std::uint64_t> next_id{1};
+
+struct Known {
+  std::uint64_t recorder = 0;
+  ThreadBuffer* buffer = nullptr;
+};
+constinit thread_local Known known;
+
+void append_shape(std::string& text, const Tensor& tensor) {
+  text += '[';
+  if (tensor.defined()) {
+    const char* separator = "";
+    for (const std::int64_t size : tensor.sizes()) {
+      text += separator;
+      text += std::to_string(size);
+      separator = ", ";
+    }
+  }
+  text += ']';
+}
+
+std::string shapes_of(std::span<const scopes::Operand> operands) {
+  std::string text = "[";
+  for (const scopes::Operand& operand : operands) {
+    if (text.size() > 1) text += ", ";
+    const auto* tensors = static_cast<const Tensor*>(operand.data);
+    if (operand.type == scopes::Operand::Type::kTensor) {
+      append_shape(text, *tensors);
+    } else if (operand.type == scopes::Operand::Type::kTensors) {
+      text += '[';
+      for (std::uint32_t i = 0; i < operand.count; ++i) {
+        if (i > 0) text += ", ";
+        append_shape(text, tensors[i]);
+      }
+      text += ']';
+    } else {
+      text += "[]";
+    }
+  }
+  return text + "]";
+}
+
+std::uint32_t wants_of(const RecorderOptions& options) {
+  return scopes::kWantsScopes | (options.shapes ? scopes::kWantsOperands : 0U) |
+         (options.memory ? scopes::kWantsMemory : 0U) | (options.device || options.flops ? scopes::kWantsKernels : 0U) |
+         (options.flops ? scopes::kWantsWork : 0U);
+}
+
+/// Whether kernels of this device are timed by its own events. Asked once: a GPU's properties take long to read.
+bool has_own_clock(ThreadBuffer& lines, DeviceState& state) {
+  std::int8_t& clock = lines.clocks[state.device().type().id()];
+  if (clock == 0) clock = state.driver().properties().asynchronous ? 1 : -1;
+  return clock > 0;
+}
+
+}  // namespace
+
+Recorder::Recorder(const RecorderOptions& options)
+    : options_(options),
+      id_(next_id.fetch_add(1)),
+      start_(std::chrono::steady_clock::now()),
+      start_unix_ns_(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+              .count()) {
+  for (DeviceState* state : open_devices()) {
+    const MemoryStats stats = state->allocator().stats();
+    beginnings_[&state->allocator()] = {.device = state->device(), .requested_bytes = stats.requested_bytes.current};
+  }
+  scopes::add_listener(*this, wants_of(options_));
+  is_listening_ = true;
+}
+
+Recorder::~Recorder() {
+  if (is_listening_) scopes::remove_listener(*this);
+}
+
+ThreadBuffer& Recorder::buffer() {
+  if (known.recorder == id_) [[likely]]
+    return *known.buffer;
+  const std::lock_guard lock(mutex_);
+  buffers_.push_back(std::make_unique<ThreadBuffer>());
+  buffers_.back()->thread = scopes::thread_number();
+  known = {id_, buffers_.back().get()};
+  return *known.buffer;
+}
+
+/// A line that there is no memory for is left out.
+template <class Write>
+void Recorder::write(RawEvent::Type type, const Write& write) noexcept {
+  try {
+    ThreadBuffer& lines = buffer();
+    RawEvent& event = lines.add();
+    event.type = type;
+    event.ns = now_ns();
+    write(lines, event);
+  } catch (...) {
+    return;
+  }
+}
+
+void Recorder::entered(const scopes::Entered& scope) noexcept {
+  write(RawEvent::Type::kEnter, [&](ThreadBuffer& lines, RawEvent& event) {
+    event.kind = scope.kind;
+    event.context = scope.context;
+    event.address = scope.node;
+    event.number = scope.sequence;
+    if (scope.kind != scopes::Kind::kOperator) return;
+    if (options_.shapes) {
+      lines.texts.push_back(shapes_of(scope.operands));
+      event.extra = static_cast<std::uint32_t>(lines.texts.size());
+    }
+    if (options_.stacks) {
+      lines.stacks.push_back(capture_call_stack());
+      event.stack = static_cast<std::uint32_t>(lines.stacks.size());
+    }
+  });
+}
+
+void Recorder::left(scopes::Kind kind, scopes::ContextId context) noexcept {
+  write(RawEvent::Type::kLeave, [&](ThreadBuffer&, RawEvent& event) {
+    event.kind = kind;
+    event.context = context;
+  });
+}
+
+void Recorder::node_made(const void* node, std::uint64_t sequence) noexcept {
+  write(RawEvent::Type::kNode, [&](ThreadBuffer&, RawEvent& event) {
+    event.address = node;
+    event.number = sequence;
+  });
+}
+
+void Recorder::memory_event(RawEvent::Type type, const scopes::MemoryCall& call) noexcept {
+  write(type, [&](ThreadBuffer&, RawEvent& event) {
+    event.address = call.address;
+    event.number = call.bytes;
+    event.who = call.stack;
+    event.reserved = call.reserved_bytes;
+    event.stream = call.stream;
+    event.context = call.context;
+  });
+}
+void Recorder::allocated(const scopes::MemoryCall& call) noexcept { memory_event(RawEvent::Type::kAllocate, call); }
+void Recorder::freed(const scopes::MemoryCall& call) noexcept { memory_event(RawEvent::Type::kFree, call); }
+
+void Recorder::device_called(const scopes::DeviceCall& call) noexcept {
+  write(RawEvent::Type::kDeviceCall, [&](ThreadBuffer& lines, RawEvent& event) {
+    event.who = call.stack;
+    event.number = call.bytes;
+    event.reserved = call.reserved_bytes;
+    lines.texts.emplace_back(call.name);
+    event.extra = static_cast<std::uint32_t>(lines.texts.size());
+  });
+}
+
+void Recorder::marked(std::string_view name) noexcept {
+  write(RawEvent::Type::kMark, [&](ThreadBuffer& lines, RawEvent& event) {
+    lines.texts.emplace_back(name);
+    event.extra = static_cast<std::uint32_t>(lines.texts.size());
+  });
+}
+
+// --- devices --------------------------------------------------------------------------------------------------------
+
+void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
+  if (!options_.device || call.device.is_cpu()) return;
+  try {
+    ThreadBuffer& lines = buffer();
+    RawDeviceEvent event{.name = std::string(call.name),
+                         .device = call.device,
+                         .stream = call.stream,
+                         .at = lines.count,
+                         .is_virtual = call.has_virtual_time};
+    if (call.has_virtual_time) {
+      event.host_us = call.virtual_host_us;
+      event.duration_us = call.virtual_us;
+    } else {
+      event.host_us = static_cast<double>(now_ns()) / 1000;
+      DeviceState& state = device_state(call.device);
+      if (has_own_clock(lines, state) && !state.driver().capturing(StreamRef{call.stream})) {
+        event.begin = state.driver().create_event(true).id;
+        state.driver().record(EventRef{event.begin}, StreamRef{call.stream});
+      }
+    }
+    lines.device_events.push_back(std::move(event));
+  } catch (...) {
+    return;  // no memory for it, or the driver has no events: the kernel is not timed
+  }
+}
+
+void Recorder::kernel_ends(const scopes::KernelCall& call) noexcept {
+  if (options_.flops) write(RawEvent::Type::kKernel, [&](ThreadBuffer&, RawEvent& event) { event.real = call.flops; });
+  if (!options_.device || call.device.is_cpu()) return;
+  try {
+    ThreadBuffer& lines = buffer();
+    if (lines.device_events.empty()) return;
+    RawDeviceEvent& event = lines.device_events.back();
+    if (event.is_virtual) return;
+    event.duration_us = static_cast<double>(now_ns()) / 1000 - event.host_us;  // of a device that works at once
+    if (event.begin == 0) return;
+    DeviceDriver& driver = device_state(call.device).driver();
+    event.end = driver.create_event(true).id;
+    driver.record(EventRef{event.end}, StreamRef{call.stream});
+  } catch (...) {
+    return;
+  }
+}
+
+void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
+  if (!options_.device) return;
+  write(RawEvent::Type::kCopyBegin, [&](ThreadBuffer& lines, RawEvent& event) {
+    event.number = call.bytes;
+    lines.texts.push_back(
+        fmt::format("Memcpy {} -> {}", call.from.is_cpu() ? "Host" : "Device", call.to.is_cpu() ? "Host" : "Device"));
+    event.extra = static_cast<std::uint32_t>(lines.texts.size());
+  });
+}
+
+void Recorder::copy_ends(const scopes::CopyCall&) noexcept {
+  if (!options_.device) return;
+  write(RawEvent::Type::kCopyEnd, [](ThreadBuffer&, RawEvent&) {});
+}
+
+/// Kernels on real devices: the host waits for them, then asks their events.
+void Recorder::read_device_clocks() {
+  for (const auto& lines : buffers_) {
+    for (RawDeviceEvent& event : lines->device_events) {
+      if (event.begin == 0) continue;
+      DeviceDriver& driver = device_state(event.device).driver();
+      if (event.end != 0) {
+        driver.synchronize(EventRef{event.end});
+        event.duration_us = 1000 * driver.elapsed_ms(EventRef{event.begin}, EventRef{event.end});
+        driver.destroy_event(EventRef{event.end});
+      }
+      driver.destroy_event(EventRef{event.begin});
+      event.begin = event.end = 0;
+    }
+  }
+}
+
+Recording Recorder::finish() {
+  if (is_listening_) scopes::remove_listener(*this);
+  is_listening_ = false;
+  read_device_clocks();
+  Recording recording = recording_of(*this);
+  recording.duration_ns = now_ns();
+  recording.start_unix_ns = start_unix_ns_;
+  return recording;
+}
+
+}  // namespace tenon::profiler

@@ -1,0 +1,190 @@
+// Rows: what is added up is what happened, in time and in bytes.
+#include "profiler/small_model.h"
+
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+#include <tenon/memory/stack/allocator_stack.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using profiler::AverageList;
+using profiler::GroupBy;
+using profiler::Profile;
+
+std::int64_t requested() { return device_state(Device("cpu")).allocator().stats().requested_bytes.current; }
+
+AverageList of(Profile& profile, const std::function<void()>& program) {
+  profile.start();
+  program();
+  profile.stop();
+  return profile.key_averages();
+}
+
+TEST(Averages, CountTheCallsOfATrainingStep) {
+  SmallTraining training;
+  training.step();
+  Profile profile;
+  const AverageList rows = of(profile, [&] {
+    training.step();
+    training.step();
+  });
+  ASSERT_NE(rows.find("aten::linear"), nullptr);
+  EXPECT_EQ(rows.find("aten::linear")->count, 4);
+  EXPECT_EQ(rows.find("aten::relu")->count, 2);
+  EXPECT_EQ(rows.find("aten::mse_loss")->count, 2);
+  EXPECT_EQ(rows.find("ReluBackward0")->count, 2);
+  EXPECT_EQ(rows.find("autograd::engine::evaluate_function: ReluBackward0")->count, 2);
+  EXPECT_EQ(rows.find("Optimizer.step#SGD.step")->count, 2);
+}
+
+TEST(Averages, AddUpToWhatTheAllocatorSays) {
+  SmallTraining training;
+  Profile profile({.profile_memory = true});
+  const std::int64_t before = requested();
+  std::vector<Tensor> kept;
+  const AverageList rows = of(profile, [&] {
+    training.step();
+    kept.push_back(randn({100}));
+    kept.push_back(ones({50}) + 1);
+  });
+  EXPECT_EQ(rows.total_average().self_cpu_memory_usage, requested() - before);
+  EXPECT_NE(requested(), before);
+  for (const GroupBy group : {GroupBy::kShape, GroupBy::kStack, GroupBy::kLabel, GroupBy::kModule})
+    EXPECT_EQ(profile.key_averages(group).total_average().self_cpu_memory_usage, requested() - before)
+        << static_cast<int>(group);
+}
+
+TEST(Averages, TakeWhatWasFreedOutsideOfOperatorsForARowOfItsOwn) {
+  Tensor early = ones({1000});
+  Profile profile({.profile_memory = true});
+  const AverageList rows = of(profile, [&] { early.reset(); });
+  ASSERT_NE(rows.find("[memory]"), nullptr);
+  EXPECT_EQ(rows.find("[memory]")->self_cpu_memory_usage, -4000);
+  EXPECT_EQ(rows.find("[memory]")->count, 1);
+}
+
+TEST(Averages, OfSelfAddUpToTheTotals) {
+  SmallTraining training;
+  Profile profile({.profile_memory = true});
+  of(profile, [&] {
+    const profiler::record_function all("all");
+    training.step();
+  });
+  double self_ns = 0;
+  std::int64_t self_bytes = 0;
+  const profiler::Event* all = nullptr;
+  for (const profiler::Event& event : profile.recording().events) {
+    if (!profiler::is_visible(event.kind)) continue;
+    EXPECT_GE(event.self_ns, 0) << event.name;
+    EXPECT_LE(event.start_ns, event.end_ns) << event.name;
+    self_ns += static_cast<double>(event.self_ns);
+    self_bytes += event.self_cpu_bytes;
+    if (event.name == "all") all = &event;
+    if (event.visible_parent == profiler::kNone) continue;
+    const profiler::Event& parent = profile.recording().events[static_cast<std::size_t>(event.visible_parent)];
+    EXPECT_GE(event.start_ns, parent.start_ns);
+    EXPECT_LE(event.end_ns, parent.end_ns);
+  }
+  ASSERT_NE(all, nullptr);
+  EXPECT_EQ(self_ns, static_cast<double>(all->end_ns - all->start_ns));
+  EXPECT_EQ(self_bytes, all->cpu_bytes);
+}
+
+TEST(Averages, TellOperandsOfOtherShapesApart) {
+  Profile profile({.record_shapes = true});
+  of(profile, [] {
+    const Tensor a = ones({2, 3});
+    const Tensor b = ones({3, 4});
+    a.mm(b);
+    a.mm(b);
+    ones({5, 3}).mm(b);
+  });
+  std::vector<std::string> shapes;
+  for (const auto& row : profile.key_averages(GroupBy::kShape))
+    if (row.key == "aten::mm") shapes.push_back(row.input_shapes + " " + std::to_string(row.count));
+  EXPECT_THAT(shapes, ::testing::ElementsAre("[[2, 3], [3, 4]] 2", "[[5, 3], [3, 4]] 1"));
+}
+
+TEST(Averages, ByModuleHoldWhatHappensInAModuleAndBelow) {
+  SmallTraining training;
+  training.step();
+  Profile profile({.profile_memory = true});
+  of(profile, [&] { training.step(); });
+  const AverageList rows = profile.key_averages(GroupBy::kModule);
+  const auto* root = rows.find("SmallNetImpl");
+  const auto* encoder = rows.find("encoder");
+  const auto* head = rows.find("head");
+  ASSERT_TRUE(root != nullptr && encoder != nullptr && head != nullptr);
+  EXPECT_EQ(encoder->count, 1);
+  EXPECT_GT(encoder->self_cpu_time_total, 0);
+  EXPECT_DOUBLE_EQ(root->cpu_time_total,
+                   root->self_cpu_time_total + encoder->self_cpu_time_total + head->self_cpu_time_total);
+}
+
+TEST(Averages, ByLabelAreOfTheInnermostLabel) {
+  Profile profile;
+  of(profile, [] {
+    const profiler::record_function outer("outer");
+    ones({2});
+    const profiler::record_function inner("inner");
+    ones({2});
+    ones({2});
+  });
+  const AverageList rows = profile.key_averages(GroupBy::kLabel);
+  ASSERT_NE(rows.find("outer"), nullptr);
+  ASSERT_NE(rows.find("inner"), nullptr);
+  EXPECT_EQ(rows.find("outer")->count, 1);
+  EXPECT_GT(rows.find("outer")->cpu_time_total, rows.find("inner")->cpu_time_total);
+}
+
+TEST(Averages, CountTheOperationsOfAMatrixProduct) {
+  Profile profile({.with_flops = true});
+  const AverageList rows = of(profile, [] { ones({2, 3}).mm(ones({3, 4})); });
+  EXPECT_EQ(rows.find("aten::mm")->flops, 2 * 2 * 3 * 4);
+}
+
+TEST(Averages, OfAnOperatorThatThrewAreThere) {
+  Profile profile;
+  const AverageList rows = of(profile, [] {
+    EXPECT_THROW(ones({2, 3}).mm(ones({2, 3})), Error);
+    ones({2, 2}).mm(ones({2, 2}));
+  });
+  EXPECT_EQ(rows.find("aten::mm")->count, 2);
+  EXPECT_EQ(rows.find("aten::ones")->count, 4);
+}
+
+TEST(Averages, AreOfAllThreads) {
+  Profile profile;
+  const AverageList rows = of(profile, [] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([] {
+        for (int k = 0; k < 50; ++k) ones({4}).add(1);
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_EQ(rows.find("aten::add")->count, 150);
+}
+
+TEST(Averages, OfASimulatedDeviceHaveItsMemory) {
+  const Device device("simulated:0");
+  const Tensor warm = ones({10}, TensorOptions(device));
+  Profile profile({.profile_memory = true});
+  Tensor kept;
+  const AverageList rows = of(profile, [&] { kept = ones({1000}, TensorOptions(device)); });
+  EXPECT_EQ(rows.find("aten::ones")->device_memory_usage, 4000);
+  EXPECT_EQ(rows.total_average().self_device_memory_usage, 4000);
+  EXPECT_NE(rows.table().find("SIMULATED Mem"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::test

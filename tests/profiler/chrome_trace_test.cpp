@@ -1,0 +1,196 @@
+// The Chrome trace: the fields that its readers rely on, memory, arrows; and the other files.
+#include "profiler/small_model.h"
+
+#include "support/json.h"
+#include "support/scratch_folder.h"
+
+#include <tenon/core/error.h>
+#include <tenon/device/device_state.h>
+#include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/replay/formats/readers.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace tenon::test {
+namespace {
+
+using nlohmann::json;
+using profiler::Profile;
+using ::testing::HasSubstr;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A recorded training step with everything on.
+Profile& recorded() {
+  static Profile* const profile = [] {
+    auto* recorded = new Profile({.record_shapes = true, .profile_memory = true, .with_flops = true});
+    SmallTraining training;
+    recorded->start();
+    {
+      const profiler::record_function label("step \"one\"");
+      training.step();
+    }
+    recorded->stop();
+    return recorded;
+  }();
+  return *profile;
+}
+
+json trace() {
+  const std::string path = scratch_folder() + "trace.json";
+  recorded().export_chrome_trace(path);
+  return parse_json(text_of(path));
+}
+
+/// The events of the trace, as long as the program.
+const json& events() {
+  static const json* const all = new json(trace()["traceEvents"]);
+  return *all;
+}
+
+/// What an event of each phase must have, of which types: the Trace Event Format.
+void check_event(const json& event) {
+  ASSERT_TRUE(event.contains("ph") && event.contains("name") && event.contains("pid") && event.contains("ts"))
+      << event.dump();
+  EXPECT_TRUE(event["name"].is_string() && event["pid"].is_number_integer() && event["ts"].is_number());
+  EXPECT_GE(event["ts"].get<double>(), 0);
+  const std::string phase = event["ph"];
+  EXPECT_TRUE(std::string("XiCMsf").find(phase) != std::string::npos) << phase;
+  EXPECT_TRUE(phase == "C" || event.contains("tid")) << event.dump();
+  if (phase == "X") {
+    EXPECT_TRUE(event["dur"].is_number()) << event.dump();
+    EXPECT_GE(event["dur"].get<double>(), 0);
+    EXPECT_TRUE(event["args"].is_object() && event["cat"].is_string());
+  }
+  if (phase == "C") {
+    for (const auto& [key, value] : event["args"].items()) EXPECT_TRUE(value.is_number()) << key;
+  }
+  EXPECT_TRUE(phase != "i" || event["s"] == "t" || event["s"] == "p") << event.dump();
+  EXPECT_TRUE((phase != "s" && phase != "f") || event.contains("id")) << event.dump();
+}
+
+TEST(ChromeTrace, HasTheFieldsOfTheTraceEventFormat) {
+  const json read = trace();
+  ASSERT_TRUE(read["traceEvents"].is_array());
+  EXPECT_GT(read["traceEvents"].size(), 50u);
+  EXPECT_EQ(read["schemaVersion"], 1);
+  for (const json& event : read["traceEvents"]) check_event(event);
+}
+
+TEST(ChromeTrace, ShowsOperatorsLabelsAndModules) {
+  std::map<std::string, std::set<std::string>> names;
+  for (const json& event : events())
+    if (event.contains("cat")) names[event["cat"]].insert(event["name"].get<std::string>());
+  EXPECT_TRUE(names["cpu_op"].contains("aten::linear"));
+  EXPECT_TRUE(names["user_annotation"].contains("step \"one\""));
+  EXPECT_TRUE(names["module"].contains("encoder"));
+}
+
+TEST(ChromeTrace, DrawsAnArrowFromEachOperatorToItsBackwardNode) {
+  std::map<int, json> starts, ends;
+  std::map<double, std::string> begins;
+  for (const json& event : events()) {
+    if (event["ph"] == "s") starts[event["id"]] = event;
+    if (event["ph"] == "f") ends[event["id"]] = event;
+    if (event["ph"] == "X") begins.try_emplace(event["ts"].get<double>(), event["name"].get<std::string>());
+  }
+  EXPECT_GE(starts.size(), 4u);  // two layers, relu, the loss
+  ASSERT_EQ(starts.size(), ends.size());
+  for (const auto& [id, start] : starts) {
+    ASSERT_TRUE(ends.contains(id));
+    EXPECT_LT(start["ts"], ends[id]["ts"]);
+    EXPECT_THAT(begins[start["ts"].get<double>()], HasSubstr("aten::"));
+    EXPECT_THAT(begins[ends[id]["ts"].get<double>()], HasSubstr("Backward"));
+  }
+}
+
+TEST(ChromeTrace, HasMemoryAsPyTorchWritesItWithTotalsThatFollowFromTheBytes) {
+  std::int64_t total = -1;
+  std::size_t found = 0;
+  for (const json& event : events()) {
+    if (event["name"] != "[memory]") continue;
+    ++found;
+    const json& args = event["args"];
+    for (const char* key : {"Addr", "Bytes", "Device Type", "Device Id", "Total Allocated", "Total Reserved", "Ev Idx"})
+      EXPECT_TRUE(args[key].is_number_integer()) << key;
+    if (total >= 0) {
+      EXPECT_EQ(args["Total Allocated"].get<std::int64_t>(), total + args["Bytes"].get<std::int64_t>());
+    }
+    total = args["Total Allocated"];
+    EXPECT_GE(args["Total Reserved"].get<std::int64_t>(), 0);
+  }
+  EXPECT_GT(found, 10u);
+}
+
+TEST(ChromeTrace, IsAHistoryForReplay) {
+  const std::string path = scratch_folder() + "replayed.json";
+  recorded().export_chrome_trace(path);
+  const auto traces = replay::read_traces(path);
+  ASSERT_EQ(traces.size(), 1u);
+  EXPECT_EQ(traces[0].format, "chrome");
+  std::size_t allocations = 0;
+  for (const profiler::MemoryEvent& event : recorded().recording().memory) allocations += event.bytes > 0;
+  EXPECT_GE(traces[0].events.size(), allocations);
+}
+
+TEST(MemoryHistory, IsReadByReplayWithWhatLivedBefore) {
+  const Tensor early = ones({256});
+  Profile profile({.profile_memory = true});
+  profile.start();
+  {
+    Tensor mine = early;
+    const Tensor a = ones({16});
+    const Tensor b = a + 1;
+  }
+  profile.stop();
+  const std::string path = scratch_folder() + "history.trace";
+  profile.export_memory_history(path);
+  EXPECT_THAT(text_of(path), HasSubstr("a 0 64 0"));
+  const auto traces = replay::read_traces(path);
+  ASSERT_EQ(traces.size(), 1u);
+}
+
+TEST(MemoryHistory, IsRefusedWhereMemoryWasNotRecorded) {
+  Profile profile;
+  profile.start();
+  profile.stop();
+  EXPECT_THAT([&] { profile.export_memory_history(scratch_folder() + "none.trace"); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("profile_memory")));
+}
+
+TEST(FoldedStacks, AddUpToTheTimeThatTheTableShows) {
+  const std::string path = scratch_folder() + "folded.txt";
+  recorded().export_stacks(path, "self_cpu_memory_usage");
+  std::int64_t bytes = 0, allocated = 0;
+  std::istringstream lines(text_of(path));
+  for (std::string line; std::getline(lines, line);) {
+    const auto blank = line.rfind(' ');
+    ASSERT_NE(blank, std::string::npos) << line;
+    bytes += std::stoll(line.substr(blank + 1));
+  }
+  for (const profiler::MemoryEvent& event : recorded().recording().memory)
+    allocated += std::max<std::int64_t>(event.bytes, 0);
+  EXPECT_EQ(bytes, allocated);
+  EXPECT_THAT(text_of(path), HasSubstr("step \"one\";SmallNetImpl;encoder;aten::linear;aten::addmm 320"));
+}
+
+TEST(FoldedStacks, RefuseAnUnknownMetricWithThoseThereAre) {
+  EXPECT_THAT(
+      [] { recorded().export_stacks(scratch_folder() + "none.txt", "wall_time"); },
+      ::testing::ThrowsMessage<Error>(::testing::AllOf(HasSubstr("'wall_time'"), HasSubstr("self_cpu_time_total"))));
+}
+
+}  // namespace
+}  // namespace tenon::test

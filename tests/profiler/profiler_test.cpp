@@ -1,0 +1,160 @@
+// Starting, stopping, schedules; threads that go on while recording begins and ends; nothing where it is off.
+#include "profiler/small_model.h"
+
+#include <tenon/core/error.h>
+#include <tenon/core/scope/scope.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using profiler::Profile;
+using profiler::ProfilerAction;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::string actions(const profiler::ScheduleOptions& options, int steps) {
+  const profiler::Schedule schedule = profiler::schedule(options);
+  std::string letters;
+  for (int i = 0; i < steps; ++i) letters += ".wrS"[static_cast<int>(schedule(i))];
+  return letters;
+}
+
+TEST(Schedule, IsPyTorchs) {
+  EXPECT_EQ(actions({.wait = 1, .warmup = 1, .active = 2, .repeat = 1}, 8), ".wrS....");
+  EXPECT_EQ(actions({.wait = 1, .warmup = 1, .active = 2}, 8), ".wrS.wrS");
+  EXPECT_EQ(actions({.wait = 0, .warmup = 0, .active = 1}, 3), "SSS");
+  EXPECT_EQ(actions({.wait = 1, .warmup = 0, .active = 1, .repeat = 2, .skip_first = 3}, 9), "....S.S..");
+}
+
+TEST(Schedule, RefusesNumbersThatAreNone) {
+  EXPECT_THAT([] { profiler::schedule({.active = 0}); }, ThrowsMessage<Error>(HasSubstr("active")));
+  EXPECT_THAT([] { profiler::schedule({.wait = -1}); }, ThrowsMessage<Error>(HasSubstr("wait")));
+}
+
+TEST(Profile, CallsOnTraceReadyOnceForEachCycleWithTheActiveStepsAlone) {
+  std::vector<std::string> steps;
+  std::vector<std::int64_t> adds;
+  Profile profile({.schedule = profiler::schedule({.wait = 1, .warmup = 1, .active = 2, .repeat = 2}),
+                   .on_trace_ready = [&](Profile& ready) {
+                     const profiler::AverageList rows = ready.key_averages();
+                     for (const auto& row : rows)
+                       if (row.key.starts_with("ProfilerStep#")) steps.push_back(row.key);
+                     adds.push_back(rows.find("aten::add")->count);
+                   }});
+  profile.start();
+  const Tensor x = ones({2});
+  for (int step = 0; step < 10; ++step) {
+    x.add(1);
+    profile.step();
+  }
+  profile.stop();
+  EXPECT_THAT(steps, ::testing::ElementsAre("ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#6", "ProfilerStep#7"));
+  EXPECT_THAT(adds, ::testing::ElementsAre(2, 2));
+}
+
+TEST(Profile, WithoutAScheduleRecordsFromStartToStop) {
+  Profile profile;
+  ones({2});
+  profile.start();
+  ones({2});
+  profile.stop();
+  ones({2});
+  EXPECT_EQ(profile.key_averages().find("aten::ones")->count, 1);
+}
+
+TEST(Profile, CanBeStartedAgain) {
+  Profile profile;
+  for (int round = 1; round <= 2; ++round) {
+    profile.start();
+    for (int i = 0; i < round; ++i) ones({2});
+    profile.stop();
+    EXPECT_EQ(profile.key_averages().find("aten::ones")->count, round);
+  }
+}
+
+TEST(Profile, RefusesToBeStoppedBeforeItHasStartedAndReadWhileItRecords) {
+  Profile profile;
+  EXPECT_THROW(profile.stop(), Error);
+  EXPECT_THROW(profile.step(), Error);
+  profile.start();
+  EXPECT_THROW(profile.start(), Error);
+  EXPECT_THROW(profile.key_averages(), Error);
+  profile.stop();
+}
+
+TEST(Profile, EndsWithItsObject) {
+  {
+    Profile profile;
+    profile.start();
+    EXPECT_TRUE(scopes::is_listening());
+  }
+  EXPECT_FALSE(scopes::is_listening());
+}
+
+TEST(Profile, MayBeginAndEndWhileOtherThreadsCompute) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 3; ++i)
+    busy.emplace_back([&] {
+      while (!stop.load()) ones({4}).add(1);
+    });
+  for (int round = 0; round < 30; ++round) {
+    Profile profile({.record_shapes = true, .profile_memory = true});
+    profile.start();
+    ones({2});
+    profile.stop();
+    EXPECT_GE(profile.key_averages().find("aten::ones")->count, 1);
+  }
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
+}
+
+TEST(Profile, LeavesOutWhatWasOpenWhenItBeganAndEndsWhatIsOpenWhenItEnds) {
+  Profile profile;
+  auto before = std::make_unique<profiler::record_function>("before");
+  profile.start();
+  before.reset();
+  const profiler::record_function open("open");
+  ones({2});
+  profile.stop();
+  const auto rows = profile.key_averages();
+  EXPECT_EQ(rows.find("before"), nullptr);
+  ASSERT_NE(rows.find("open"), nullptr);
+  EXPECT_GE(rows.find("open")->cpu_time_total, rows.find("aten::ones")->cpu_time_total);
+}
+
+TEST(Profile, RecordsWhereTheProgramCalledAnOperator) {
+  Profile profile({.with_stack = true});
+  profile.start();
+  ones({2});
+  profile.stop();
+  for (const auto& row : profile.key_averages(profiler::GroupBy::kStack)) {
+    if (row.key != "aten::ones") continue;
+    ASSERT_FALSE(row.stack.empty());
+    return;
+  }
+  FAIL() << "no row of aten::ones";
+}
+
+TEST(Profile, TellsTheMarksOfARun) {
+  Profile profile;
+  profile.start();
+  scopes::tell_marked("step 1");
+  profile.stop();
+  ASSERT_EQ(profile.recording().marks.size(), 1u);
+  EXPECT_EQ(profile.recording().marks[0].name, "step 1");
+}
+
+}  // namespace
+}  // namespace tenon::test
