@@ -56,6 +56,7 @@ TEST_F(PlansOfRanks, AreWithinThreePercentOfWhatEachRankNeeds) {
                                                                              {4, "'distributed.shard=\"parameters\"'"},
                                                                              {2, parts + "2"},
                                                                              {4, parts + "4"},
+                                                                             {4, parts + "2"},
                                                                              {2, parts + "2 'model.name=\"llama\"'"},
                                                                              {4, parts + "4 'model.name=\"llama\"'"}}) {
     const auto rows = said(words + " --ranks " + std::to_string(ranks)).at("rows");
@@ -93,6 +94,7 @@ TEST_F(PlansOfRanks, LayoutsOfDataAndTensorRanksAreWithinThreePercentOfTheirRuns
   check(row_of(4, 1, 2), "'distributed.shard=\"gradients\"'");
   check(row_of(4, 1, 3), "'distributed.shard=\"parameters\"'");
   check(row_of(1, 4, 0), "train.tensor_parallel=4");
+  check(row_of(2, 2, 0), "train.tensor_parallel=2");
 }
 
 TEST_F(PlansOfRanks, ADryRunUnderMpirunIsOfTheRanksThatWereLaunched) {

@@ -69,6 +69,54 @@ TEST_F(DividedLayers, HaveTheLossesOfOneProcess) {
                          "train.max_steps=3");
 }
 
+TEST_F(DividedLayers, StandBesideDataRanksAndStagesOfAPipeline) {
+  const std::string stages =
+      "device.simulated.count=2 'device.names=[\"simulated:0\", \"simulated:1\"]' 'train.parallel=\"pipeline\"' "
+      "train.micro_batches=2";
+  const auto has_the_losses_of_one = [&](int ranks, const std::string& out, const std::string& words) {
+    const Launched launched = mpirun(folder_, "-n " + std::to_string(ranks) +
+                                                  " $tenon run exp.toml 'distributed.name=\"mpi\"' "
+                                                  "'distributed.mpi.order=\"rank\"' model.layers=4 " +
+                                                  words + " --out " + out);
+    ASSERT_EQ(launched.code, 0) << launched.text;
+    const std::vector<double> expected = result("one")["result"]["losses"], losses = result(out)["result"]["losses"];
+    ASSERT_EQ(losses.size(), expected.size());
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], expected[i], 2e-4 * expected[i]) << out << ", step " << i + 1;
+    EXPECT_NEAR(result(out)["result"]["epochs"][0]["test_loss"].get<double>(),
+                result("one")["result"]["epochs"][0]["test_loss"].get<double>(), 5e-4);
+    EXPECT_EQ(result(out)["memory_estimate"]["error"]["peak_requested"].get<double>(), 0) << out;
+    EXPECT_EQ(result(out)["ranks"]["count"], ranks);
+  };
+  alone("model.layers=4 --out one");
+  has_the_losses_of_one(4, "groups", "train.tensor_parallel=2");
+  has_the_losses_of_one(4, "clipped", "train.tensor_parallel=2 train.clip_grad_norm=100");
+  has_the_losses_of_one(2, "stages", stages);
+  has_the_losses_of_one(4, "all", "train.tensor_parallel=2 " + stages);
+}
+
+TEST_F(DividedLayers, OfDataRanksGoOnAloneFromAWholeState) {
+  const std::string common = "train.clip_grad_norm=0.5 'train.schedule=\"cosine\"' ";
+  const Launched first =
+      mpirun(folder_, "-n 4 $tenon run exp.toml 'distributed.name=\"mpi\"' train.tensor_parallel=2 " + common +
+                          "train.stop_at=3 train.save=state.safetensors --out first");
+  ASSERT_EQ(first.code, 0) << first.text;
+  alone(common + "train.resume=state.safetensors --out second");
+  alone(common + "--out whole");
+  const std::vector<double> expected = result("whole")["result"]["losses"],
+                            later = result("second")["result"]["losses"];
+  ASSERT_EQ(later.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(later[i], expected[3 + i], 2e-4 * expected[3 + i]);
+}
+
+TEST_F(DividedLayers, RefuseRanksThatAreNoMultiple) {
+  const Launched launched =
+      mpirun(folder_, "-n 3 $tenon run exp.toml 'distributed.name=\"mpi\"' train.tensor_parallel=2 --out refused");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text, HasSubstr("groups of 2 ranks divide the layers, and there are 3 ranks"));
+  EXPECT_EQ(launched.text.find("tenon: "), launched.text.rfind("tenon: ")) << "once: " << launched.text;
+}
+
 TEST_F(DividedLayers, TakeTheTechniquesOfTraining) {
   have_the_losses_of_one(2, "clip", "train.clip_grad_norm=0.05 'model.activation=\"relu\"'");
   have_the_losses_of_one(2, "again", "train.checkpoint=true train.micro_batches=2");
@@ -155,7 +203,7 @@ TEST_F(DividedLayers, SettingsThatMakeNoSenseAreRefused) {
   };
   const std::string mpi = "'distributed.name=\"mpi\"' ";
   refused(mpi + "train.tensor_parallel=4",
-          "all ranks divide the layers, and there are 2: set it to 2, or start 4 ranks");
+          "groups of 4 ranks divide the layers, and there are 2 ranks: start a multiple of 4");
   refused(mpi + "train.tensor_parallel=2 'model.name=\"lstm-lm\"'",
           "the layers of the model 'lstm-lm' are not divided; those of vit, gpt, gpt2, llama are");
   refused(mpi + "train.tensor_parallel=2 'distributed.shard=\"optimizer\"'", "its part of the layers already");

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <vector>
 
 namespace tenon::test {
@@ -127,6 +128,50 @@ TEST(TensorParallel, PartsThatDoNotComeOutEvenAreRefused) {
   nn::Linear qkv(24, 72), out(24, 24);
   EXPECT_THAT([&] { ParallelSelfAttention(*qkv, *out, ranks(), ParallelSelfAttentionOptions(24, 6)); },
               ThrowsMessage<Error>(HasSubstr("4 ranks do not divide 6 evenly")));
+}
+
+TEST(RankRandom, NumbersOfPartsAreEachRanksOwnAndThoseOfTheWholeStayTheSame) {
+  manual_seed(7);
+  std::vector<double> own, whole;
+  const auto draw = [](std::vector<double>& to) { to.push_back(tenon::rand({64}).sum().item<double>()); };
+  draw(whole);
+  {
+    const distributed::RankRandomGuard guard(ranks(), kCPU);
+    draw(own);
+    draw(own);
+  }
+  draw(whole);
+  const auto of_all = [](const std::vector<double>& mine) {
+    std::vector<double> all(2 * static_cast<std::size_t>(ranks()->size()));
+    ranks()
+        ->all_gather({.data = all.data(), .count = all.size(), .dtype = kFloat64},
+                     {.data = const_cast<double*>(mine.data()), .count = 2, .dtype = kFloat64})
+        ->wait();
+    return std::set<double>(all.begin(), all.end());
+  };
+  EXPECT_EQ(of_all(whole).size(), 2U) << "two draws, the same on every rank";
+  EXPECT_EQ(of_all(own).size(), 2 * static_cast<std::size_t>(ranks()->size())) << "of each rank its own";
+  // What was drawn in between is behind the common stream: a state of the generators is the same on every rank.
+  EXPECT_EQ(default_generator(kCPU).state().seed, 7U);
+}
+
+TEST(RankRandom, HeadsOfTwoRanksAreNotDroppedAlike) {
+  manual_seed(3);
+  const std::int64_t width = 4 * ranks()->size();
+  nn::Linear qkv(width, 3 * width), out(width, width);
+  const NoGradGuard no_grad;
+  qkv->weight.zero_();  // every weight of attention is alike, and values are what the bias says
+  qkv->bias.zero_();
+  qkv->bias.narrow(0, 2 * width, width).fill_(1);
+  out->weight.zero_();
+  out->bias.zero_();
+  for (std::int64_t i = 0; i < width; ++i) out->weight[i][i] = 1;
+  nn::parallel::ParallelSelfAttention attention(
+      *qkv, *out, ranks(),
+      nn::parallel::ParallelSelfAttentionOptions(width, ranks()->size()).dropout(0.5).is_causal(false));
+  const Tensor y = attention->forward(tenon::ones({2, 16, width}));
+  for (std::int64_t head = 1; head < ranks()->size(); ++head)
+    EXPECT_FALSE(tenon::equal(y.narrow(2, 0, 4), y.narrow(2, 4 * head, 4))) << head;
 }
 
 }  // namespace

@@ -77,6 +77,41 @@ TEST_F(PipelineRun, ClipsByTheNormOfAllStagesAndChecksOutItsTechniques) {
   }
 }
 
+TEST_F(PipelineRun, ComputesTheLossInChunksOnItsLastStage) {
+  for (const char* model : {"gpt", "llama"}) {
+    for (const char* tied : {"model.tied=true", "model.tied=false"}) {
+      const ExperimentResult one = run_of(model, {"device.name=simulated:0", "train.chunked_loss=4", tied});
+      const ExperimentResult two = run_of(model, {kTwoStages, kPipeline, "train.chunked_loss=4", tied});
+      expect_near(two.losses, one.losses, std::string(model) + " " + tied);
+      EXPECT_NEAR(two.epochs.back().test_loss, one.epochs.back().test_loss, 1e-3) << "with logits";
+    }
+  }
+}
+
+TEST_F(PipelineRun, InMixedPrecisionHasTheLossesOfOneDevice) {
+  for (const char* precision : {"train.precision=bfloat16-mixed", "train.precision=float16-mixed"}) {
+    for (const char* more : {"train.clip_grad_norm=0", "train.clip_grad_norm=0.05", "train.chunked_loss=2"}) {
+      const ExperimentResult one = run_of("gpt", {"device.name=simulated:0", precision, more});
+      const ExperimentResult three = run_of("gpt", {kThreeStages, kPipeline, precision, more});
+      ASSERT_EQ(three.losses.size(), one.losses.size());
+      for (std::size_t i = 0; i < one.losses.size(); ++i)
+        EXPECT_NEAR(three.losses[i], one.losses[i], 2e-3) << precision << ", " << more << ", step " << i + 1;
+      EXPECT_EQ(figure(three, "loss_scale"), figure(one, "loss_scale")) << precision;
+    }
+  }
+}
+
+TEST_F(PipelineRun, InMixedPrecisionAStageCastsItsParametersOnceForAllMicroBatches) {
+  const auto casts = [this](const char* parts) {
+    const ExperimentResult result =
+        run_of("gpt", {kTwoStages, kPipeline, "train.precision=bfloat16-mixed", "train.batch_size=32", parts});
+    return result.devices.at(0).peak_requested_by_purpose[static_cast<std::size_t>(Purpose::kCast)];
+  };
+  const auto few = static_cast<double>(casts("train.micro_batches=2"));
+  EXPECT_GT(few, 0);
+  EXPECT_LE(static_cast<double>(casts("train.micro_batches=16")), few);
+}
+
 TEST_F(PipelineRun, SaysWhatEachStageHolds) {
   const ExperimentResult result =
       run_of("gpt", {kThreeStages, kPipeline, "train.pipeline_balance=\"2,2,3\"", "train.test_batch_size=2"});
@@ -165,8 +200,7 @@ TEST_F(PipelineRun, SettingsThatMakeNoSenseWithStagesAreRefused) {
   refused("mlp", {kThreeStages, kPipeline, "model.layers=1"}, "3 devices, but the model has 2 layers");
   refused("gpt", {kTwoStages, kPipeline, "train.pipeline_balance=\"3,x\""}, "'x' is no number of layers");
   refused("gpt", {kTwoStages, kPipeline, "train.pipeline_balance=\"3,3\""}, "the balance names 6 modules for 2 stages");
-  refused("gpt", {kTwoStages, kPipeline, "train.chunked_loss=2"}, "a part of a pipeline's last stage");
-  refused("gpt", {kTwoStages, kPipeline, "train.precision=bfloat16-mixed"}, "\"bfloat16\" with train.master_weights");
+  refused("mlp", {kTwoStages, kPipeline, "train.chunked_loss=2"}, "has no vocabulary");
   refused("gpt", {kTwoStages, kPipeline, "train.offload=activations"}, "keeps what its micro-batches need");
   refused("mlp", {kTwoStages, kPipeline, "train.quantize=static"}, "integers are tested on one device");
   refused("gpt", {kTwoStages, kPipeline, "train.checkpoint=true", "train.checkpoint_budget=0.5"},

@@ -1,6 +1,7 @@
 // Stages, their schedules, and a step that runs them.
 #include <tenon/nn/pipeline.h>
 
+#include <tenon/autograd/autocast.h>
 #include <tenon/autograd/autograd.h>
 #include <tenon/core/error.h>
 #include <tenon/device/devices.h>
@@ -289,6 +290,7 @@ Tensor Pipeline::step(const Tensor& input, const Tensor& target, const Loss& los
         std::max(stages[s].peak_micro_batches, static_cast<std::int64_t>(state.outputs.size()));
   };
   const auto backward_pass = [&](std::size_t s, std::int64_t i) {
+    const AutocastGuard outside(stages[s].device, {}, /*enabled=*/false);
     const Tensor x = detail::take(states[s].inputs, i), output = detail::take(states[s].outputs, i);
     const Tensor gradient = detail::Link::receive(detail::take(states[s].gradients, i));
     if (output.requires_grad()) output.backward(gradient);  // not where nothing of the first stage learns

@@ -88,8 +88,9 @@ class TENON_API Pipeline {
   using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
   /// Forward and backward of a batch: gradients are added to the parameters', as of the mean of the losses of its
   /// micro-batches, each by its share of the examples. Returns that mean, on the last device. `loss` gives the mean
-  /// over its examples. An input that requires a gradient gets one. Throws Error where the batch has fewer examples
-  /// than there are micro-batches.
+  /// over its examples. An input that requires a gradient gets one. Under autocast forward passes and losses are cast,
+  /// backward passes are not; a parameter's cast is made once a step and kept for its micro-batches. Throws Error where
+  /// the batch has fewer examples than there are micro-batches.
   Tensor step(const Tensor& input, const Tensor& target, const Loss& loss);
   /// The output for a batch, on the last device: the stages one after another, recorded as grad mode says.
   Tensor forward(const Tensor& input);

@@ -39,4 +39,17 @@ Device device_of_rank(const ExperimentConfig& config) {
   return Device(config.device.type(), static_cast<DeviceIndex>(ranks.local_rank % count));
 }
 
+std::vector<Device> devices_of_rank(const ExperimentConfig& config) {
+  if (config.devices.size() < 2) return {device_of_rank(config)};
+  const RankEnvironment ranks = rank_environment();
+  const auto each = static_cast<int>(config.devices.size());
+  std::vector<Device> devices;
+  for (const Device& device : config.devices) {
+    const int own = device.index() + ranks.local_rank * each;
+    const bool has_all = static_cast<int>(device_count(device.type())) >= ranks.local_size * each;
+    devices.emplace_back(device.type(), has_all ? static_cast<DeviceIndex>(own) : device.index());
+  }
+  return devices;
+}
+
 }  // namespace tenon::distributed

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace tenon::distributed {
 
@@ -25,5 +26,8 @@ TENON_API std::shared_ptr<Communicator> init_process_group(std::string_view name
 /// The device of this process: where the experiment names a kind alone, that of its number among the ranks of its
 /// machine, one after the other and again from the first where there are more ranks. After install().
 TENON_API Device device_of_rank(const ExperimentConfig& config);
+/// The devices of this process where the experiment names several: on a machine that has as many for each of its ranks
+/// the next ones for each rank, else the same.
+TENON_API std::vector<Device> devices_of_rank(const ExperimentConfig& config);
 
 }  // namespace tenon::distributed

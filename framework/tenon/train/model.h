@@ -44,13 +44,6 @@ struct ModelRequest {
   SharedTensorParallel tensor_parallel = nullptr;  ///< of divided_models()
 };
 
-/// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).
-struct HeadInput {
-  Tensor hidden;  ///< (N, length, width)
-  Tensor weight;  ///< (vocabulary, width)
-  Tensor bias;    ///< (vocabulary) or undefined
-};
-
 struct Model {
   std::shared_ptr<nn::Module> module;
   /// Logits: (N, classes); (N, classes, H, W) for pixels; (N, length, vocabulary) for text. Of kDenoise the noise.

@@ -32,7 +32,7 @@ void check_blocks(const ExperimentConfig& config) {
 
 }  // namespace
 
-void check_experiment(const ExperimentConfig& config) {
+void check_experiment(const ExperimentConfig& config, int ranks) {
   if (train::serves(config)) {
     train::check_ranks(config);
     if (config.devices.size() > 1)
@@ -41,6 +41,7 @@ void check_experiment(const ExperimentConfig& config) {
   }
   train::check_ranks(config);
   train::check_tensor_parallel(config);
+  if (ranks > 0) train::check_tensor_ranks(config, ranks);
   train::check_data(config);
   train::check_auto_batch(config);
   if (config.devices.size() > 1 && train::has_auto_batch(config))

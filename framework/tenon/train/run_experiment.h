@@ -29,7 +29,8 @@ struct RunState {
 /// What can be said before anything is made: throws ConfigError for data that do not suit the model and for techniques
 /// that make no sense together or change nothing, Error for data files that are missing. No device may be open where
 /// train.checkpoint_blocks or train.checkpoint_keep is set: what the model's blocks are is asked of a run on addresses.
-TENON_API void check_experiment(const ExperimentConfig& config);
+/// `ranks`: how many there are, of a run that several share; 0: that is not known.
+TENON_API void check_experiment(const ExperimentConfig& config, int ranks = 0);
 
 /// Trains and tests, or serves where serve.requests > 0 (serve/serving.h), which begins at its beginning when it is
 /// resumed. The same seed gives the same losses to the last bit whatever the allocator. All device memory is

@@ -13,10 +13,10 @@ namespace tenon::cli {
 
 namespace {
 
-/// Ranks of one key need the same: with divided layers all, with divided states none, else those with equal shares of
-/// the batch.
+/// Ranks of one key need the same: with divided states none, else those with equal shares of the batch.
 std::int64_t key_of_rank(const ExperimentConfig& experiment, int rank, int ranks) {
-  if (experiment.section("train").integer("tensor_parallel") > 1) return 0;
+  const auto parts = static_cast<int>(experiment.section("train").integer("tensor_parallel"));
+  if (ranks >= parts) rank /= parts, ranks /= parts;  // else the first of them refuses it
   if (experiment.section("distributed").text("shard") != "none") return rank;
   const std::int64_t batch = experiment.section("train").integer("batch_size");
   return batch * (rank + 1) / ranks - batch * rank / ranks;
@@ -49,20 +49,20 @@ RanksEstimate estimate_ranks(const ExperimentConfig& experiment, int ranks, doub
 
 namespace {
 
-/// Data ranks alone, by their own code. States of stage 1 are divided by whole parameters, and the last rank has the
-/// largest part of a batch that does not divide evenly.
+/// Data ranks, also of divided layers or of stages, by their own code. States of stage 1 are divided by whole
+/// parameters, and the last rank has the largest part of a batch that does not divide evenly.
 void run_ranks(const ExperimentConfig& experiment, double call_seconds, LayoutRow& row) {
   constexpr int kMostRanks = 16;
   const ExperimentConfig ranks = train::ranks_of(experiment, row.layout);
   check_shared(ranks);
-  const auto size = static_cast<int>(row.layout.data);
+  const auto size = static_cast<int>(row.layout.data * row.layout.tensor);
   std::vector<int> which = {0};
   for (int rank = 1; rank < size - 1 && row.layout.zero == 1 && rank < kMostRanks; ++rank) which.push_back(rank);
   if (size > 1) which.push_back(size - 1);
   for (const int rank : which) {
     const Estimate estimate = estimate_apart(ranks, call_seconds, {.rank = rank, .size = size}).estimate;
     if (!estimate.memory) throw Error(estimate.problem);
-    row.needs.push_back(rank_row(rank, estimate.memory->devices.at(0)).need);
+    for (const DeviceEstimate& device : estimate.memory->devices) row.needs.push_back(rank_row(rank, device).need);
   }
 }
 
@@ -108,7 +108,7 @@ std::vector<LayoutRow> estimate_layouts(const ExperimentConfig& experiment, std:
     progress(rows.size(), layouts.size());
     LayoutRow row{.layout = layout};
     try {
-      if (layout.tensor == 1 && layout.pipeline == 1)
+      if (layout.zero == 0 || (layout.tensor == 1 && layout.pipeline == 1))
         run_ranks(experiment, call_seconds, row);
       else
         groups.fill(row);

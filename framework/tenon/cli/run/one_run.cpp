@@ -393,7 +393,7 @@ class OneRun {
 
 ExitCode run_one(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks) {
   if (const std::optional<ExitCode> code = show_finished(options, config)) return *code;
-  check_experiment(config.experiment());
+  check_experiment(config.experiment(), ranks ? ranks->size() : 0);
   return OneRun(options, config, std::move(ranks)).run();
 }
 

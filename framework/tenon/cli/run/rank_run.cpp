@@ -128,12 +128,12 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
   try {
     ranks->barrier()->wait();  // to which rank 0 comes when it has found nothing wrong, or says it for all
     ExperimentConfig experiment = config.experiment();
-    check_experiment(experiment);
+    check_experiment(experiment, ranks->size());
     drop_layers_that_write(experiment);
     install(experiment);
     folder = broadcast_path(*ranks, {});
-    experiment.device = distributed::device_of_rank(experiment);
-    experiment.devices = {experiment.device};
+    experiment.devices = distributed::devices_of_rank(experiment);
+    experiment.device = experiment.devices.front();
     RunState state{.ranks = ranks};
     if (!options.resume.empty()) {
       std::error_code ignored;

@@ -95,8 +95,11 @@ std::shared_ptr<Work> reduce_scatter_tensor(Communicator& ranks, const Tensor& o
       whole);
 }
 
-void broadcast_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors, int root, std::size_t bucket_bytes) {
-  if (ranks.size() == 1) return;
+namespace {
+
+/// The tensors, several of one dtype and device at a time behind each other, through `send`.
+template <class Send>
+void coalesced(const std::vector<Tensor>& tensors, std::size_t bucket_bytes, Send send) {
   const NoGradGuard no_grad;
   PurposeGuard purpose(Purpose::kWorkspace);
   for (std::size_t begin = 0; begin < tensors.size();) {
@@ -113,7 +116,7 @@ void broadcast_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors
       flat.push_back(tensor.detach().reshape({-1}));
     }
     const Tensor together = flat.size() == 1 ? flat.front().clone() : tenon::cat(flat);
-    broadcast(ranks, together, root)->wait();
+    send(together)->wait();
     std::int64_t offset = 0;
     for (; begin < end; ++begin) {
       const Tensor& tensor = tensors[begin];
@@ -121,6 +124,18 @@ void broadcast_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors
       offset += tensor.numel();
     }
   }
+}
+
+}  // namespace
+
+void broadcast_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors, int root, std::size_t bucket_bytes) {
+  if (ranks.size() == 1) return;
+  coalesced(tensors, bucket_bytes, [&](const Tensor& together) { return broadcast(ranks, together, root); });
+}
+
+void all_reduce_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors, std::size_t bucket_bytes) {
+  if (ranks.size() == 1) return;
+  coalesced(tensors, bucket_bytes, [&](const Tensor& together) { return all_reduce(ranks, together); });
 }
 
 }  // namespace tenon::distributed

@@ -30,5 +30,8 @@ TENON_API std::shared_ptr<Work> reduce_scatter_tensor(Communicator& ranks, const
 /// Every tensor becomes that of `root`, several at a time in messages of up to `bucket_bytes`; done when it returns.
 TENON_API void broadcast_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors, int root,
                                    std::size_t bucket_bytes = std::size_t{25} << 20);
+/// Every tensor becomes the sum of all ranks', the same way.
+TENON_API void all_reduce_coalesced(Communicator& ranks, const std::vector<Tensor>& tensors,
+                                    std::size_t bucket_bytes = std::size_t{25} << 20);
 
 }  // namespace tenon::distributed

@@ -84,6 +84,31 @@ Tensor scatter_to_ranks(const std::shared_ptr<Communicator>& ranks, const Tensor
   return part;
 }
 
+namespace {
+
+/// SplitMix64's step (Steele et al., 2014): neighbouring seeds give streams that have nothing in common.
+std::uint64_t mixed(std::uint64_t seed) {
+  seed += 0x9e3779b97f4a7c15;
+  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
+  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
+  return seed ^ (seed >> 31);
+}
+
+}  // namespace
+
+RankRandomGuard::RankRandomGuard(const std::shared_ptr<Communicator>& ranks, Device device)
+    : generator_(default_generator(device)), is_own_(ranks != nullptr && ranks->size() > 1) {
+  if (!is_own_) return;
+  constexpr std::uint64_t kMegatron = 2718;
+  before_ = generator_.state();
+  generator_.set_state(
+      {.seed = mixed(before_.seed + kMegatron + static_cast<std::uint64_t>(ranks->rank())), .offset = before_.offset});
+}
+
+RankRandomGuard::~RankRandomGuard() {
+  if (is_own_) generator_.set_state({.seed = before_.seed, .offset = generator_.state().offset});
+}
+
 }  // namespace distributed
 
 namespace nn::parallel {
@@ -177,7 +202,7 @@ Tensor RowParallelLinearImpl::forward(const Tensor& input) {
 ParallelSelfAttentionImpl::ParallelSelfAttentionImpl(const LinearImpl& qkv, const LinearImpl& out,
                                                      std::shared_ptr<Communicator> ranks,
                                                      const ParallelSelfAttentionOptions& options)
-    : Module("ParallelSelfAttention"), options_(options), heads_(0), qkv_(nullptr), out_(nullptr) {
+    : Module("ParallelSelfAttention"), ranks_(ranks), options_(options), heads_(0), qkv_(nullptr), out_(nullptr) {
   check_ranks(ranks, "ParallelSelfAttention");
   heads_ = heads_of_rank(qkv, *ranks, options);
   qkv_ = register_module("qkv", ColumnParallelLinear(qkv, ranks, ColumnParallelLinearOptions().sections(3)));
@@ -188,8 +213,12 @@ Tensor ParallelSelfAttentionImpl::forward(const Tensor& input) {
   const ModuleScope scope(*this);
   const std::int64_t batch = input.size(0), length = input.size(1), depth = options_.embed_dim() / options_.num_heads();
   const auto parts = qkv_(input).view({batch, length, 3, heads_, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
-  const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,
-                                                is_training() ? options_.dropout() : 0.0, options_.is_causal());
+  Tensor y;
+  {
+    const distributed::RankRandomGuard own(ranks_, input.device());
+    y = scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,
+                                     is_training() ? options_.dropout() : 0.0, options_.is_causal());
+  }
   return out_(y.transpose(1, 2).reshape({batch, length, heads_ * depth}));
 }
 

@@ -14,9 +14,11 @@
 #pragma once
 
 #include <tenon/comm/communicator.h>
+#include <tenon/core/device.h>
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/module.h>
 #include <tenon/nn/modules/linear.h>
+#include <tenon/tensor/generator.h>
 
 #include <cstdint>
 #include <memory>
@@ -34,6 +36,25 @@ TENON_API Tensor gather_from_ranks(const std::shared_ptr<Communicator>& ranks, c
 /// This rank's part of the last dim: (…, n) -> (…, n / size()); backward gathers those of all. Throws Error where the
 /// ranks do not divide it evenly.
 TENON_API Tensor scatter_to_ranks(const std::shared_ptr<Communicator>& ranks, const Tensor& tensor);
+
+/// While it lives the device's random numbers are this rank's own: dropout of what is divided, such as the heads of
+/// attention, is independent between ranks, while that of what is whole stays the same on all of them. The stream is
+/// that of the seed + 2718 + rank, mixed (Megatron-LM's model-parallel seed), from the position of the common one,
+/// which goes on behind what was drawn: a state of the generators is the same on every rank, and holds for any number
+/// of them.
+class TENON_API RankRandomGuard {
+ public:
+  /// Null ranks, or one alone: nothing changes.
+  RankRandomGuard(const std::shared_ptr<Communicator>& ranks, Device device);
+  ~RankRandomGuard();
+  RankRandomGuard(const RankRandomGuard&) = delete;
+  RankRandomGuard& operator=(const RankRandomGuard&) = delete;
+
+ private:
+  Generator generator_;
+  Generator::State before_;
+  bool is_own_ = false;
+};
 
 }  // namespace tenon::distributed
 
@@ -100,7 +121,7 @@ struct ParallelSelfAttentionOptions {
       : embed_dim_(embed_dim), num_heads_(num_heads) {}
   TENON_ARG(std::int64_t, embed_dim);  ///< the size of the input's last dim
   TENON_ARG(std::int64_t, num_heads);  ///< of all ranks together
-  TENON_ARG(double, dropout) = 0.0;    ///< of the weights, each rank's own
+  TENON_ARG(double, dropout) = 0.0;    ///< of the weights; masks are RankRandomGuard's
   TENON_ARG(bool, is_causal) = true;   ///< whether a position sees those before it alone
 };
 
@@ -116,6 +137,7 @@ class TENON_EXPORT ParallelSelfAttentionImpl : public Module {
   TENON_API Tensor forward(const Tensor& input);
 
  private:
+  std::shared_ptr<Communicator> ranks_;
   ParallelSelfAttentionOptions options_;
   std::int64_t heads_;  ///< of this rank
   ColumnParallelLinear qkv_;

@@ -60,16 +60,24 @@ void check_divides(const ExperimentConfig& config, const ParallelLayout& layout)
                                            layout.data, parts, parts == 1 ? "" : "es"));
 }
 
+std::vector<Device> stages_of(const ExperimentConfig& config, const ParallelLayout& layout) {
+  if (layout.pipeline == 1) return {config.device};
+  std::vector<Device> devices;
+  for (std::int64_t i = 0; i < layout.pipeline; ++i)
+    devices.emplace_back(config.device.type(), static_cast<DeviceIndex>(i));
+  return devices;
+}
+
 }  // namespace
 
 ExperimentConfig ranks_of(const ExperimentConfig& config, const ParallelLayout& layout) {
   check_divides(config, layout);
   constexpr const char* kShards[] = {"none", "optimizer", "gradients", "parameters"};
   ExperimentConfig ranks = config;
-  ranks.devices = {config.device};
+  ranks.devices = stages_of(config, layout);
   Options& train = ranks.sections.find("train")->second;
-  train.set("tensor_parallel", std::int64_t{1});
-  train.set("parallel", std::string("data"));
+  train.set("tensor_parallel", layout.tensor);
+  train.set("parallel", std::string(layout.pipeline > 1 ? "pipeline" : "data"));
   ranks.sections.find("distributed")->second.set("shard", std::string(kShards[layout.zero]));
   return ranks;
 }
@@ -84,9 +92,7 @@ ExperimentConfig group_of(const ExperimentConfig& config, const ParallelLayout& 
   train.set("parallel", std::string(layout.pipeline > 1 ? "pipeline" : "data"));
   group.sections.find("distributed")->second.set("shard", std::string("none"));
   group.distributed.name.clear();  // what its ranks do is planned, also where no run of this version could
-  group.devices.clear();
-  for (std::int64_t i = 0; i < layout.pipeline; ++i)
-    group.devices.emplace_back(config.device.type(), static_cast<DeviceIndex>(i));
+  group.devices = stages_of(config, layout);
   group.device = group.devices.front();
   techniques_of(group);
   return group;

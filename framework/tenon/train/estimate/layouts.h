@@ -2,9 +2,10 @@
 //
 //   data x tensor x pipeline = devices, and the stage of ZeRO among the data ranks
 //
-// Data ranks alone are run on addresses with the code that they would run. Of other layouts what a rank computes is:
-// its layers (pipeline), its part of them (tensor), its part of the batch (data). What data ranks divide among them
-// beside that follows from theory: Note [ZeRO by theory] of layouts.cpp.
+// Data ranks, data ranks of divided layers and data ranks of stages are run on addresses with the code that they would
+// run. Of other layouts what a rank computes is: its layers (pipeline), its part of them (tensor), its part of the
+// batch (data). What data ranks divide among them beside that follows from theory: Note [ZeRO by theory] of
+// layouts.cpp.
 #pragma once
 
 #include <tenon/core/export.h>
@@ -43,8 +44,8 @@ TENON_API std::vector<ParallelLayout> layouts_of(std::int64_t devices);
 /// each stage, its part of the batch. Throws ConfigError, with the reason, where the model cannot be divided so.
 TENON_API ExperimentConfig group_of(const ExperimentConfig& config, const ParallelLayout& layout);
 
-/// The experiment of data ranks alone, whose code runs on addresses as it is. Throws ConfigError where the batch is too
-/// small for them.
+/// The experiment of data ranks, of which each has divided layers or stages or neither, whose code runs on addresses as
+/// it is. Throws ConfigError where the batch is too small for them.
 TENON_API ExperimentConfig ranks_of(const ExperimentConfig& config, const ParallelLayout& layout);
 
 /// What each stage's neediest rank needs, from what group_of()'s devices need alone: Note [ZeRO by theory].

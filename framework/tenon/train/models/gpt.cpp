@@ -84,17 +84,11 @@ struct EmbeddingLayerImpl : nn::Module {
 TENON_MODULE(EmbeddingLayer);
 
 ModelLayers layers_of(const Gpt& gpt) {
-  ModelLayers stages{.layers = nn::Sequential(), .tied = nullptr};
+  ModelLayers stages;
+  stages.layers = nn::Sequential();
   stages.layers->push_back("symbols", EmbeddingLayer(gpt));
   gpt->body->append_to(stages.layers);
-  if (!gpt->head.is_empty()) {
-    stages.layers->push_back("head", gpt->head);
-    return stages;
-  }
-  stages.tied = std::make_shared<TiedWeight>(gpt->symbols->weight);
-  stages.layers->push_back("head", Layer([tied = stages.tied](const Tensor& hidden) {
-                             return tenon::linear(hidden, tied->on(hidden.device()));
-                           }));
+  stages.append_head(gpt->head, gpt->symbols->weight);
   return stages;
 }
 

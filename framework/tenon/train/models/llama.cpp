@@ -92,7 +92,8 @@ struct LlamaImpl : nn::Module {
 TENON_MODULE(Llama);
 
 ModelLayers layers_of(const Llama& llama) {
-  ModelLayers stages{.layers = nn::Sequential(), .tied = nullptr};
+  ModelLayers stages;
+  stages.layers = nn::Sequential();
   stages.layers->push_back("symbols",
                            Layer([llama = llama](const Tensor& tokens) mutable { return llama->symbols(tokens); },
                                  LayerImpl::Owned{{"symbols", llama->symbols.ptr()}, {"rotary", llama->rotary}}));
@@ -101,14 +102,7 @@ ModelLayers layers_of(const Llama& llama) {
                              Layer([llama = llama, i](const Tensor& x) mutable { return llama->run_block(i, x); },
                                    LayerImpl::Owned{{"block", llama->blocks[i]}}));
   stages.layers->push_back("norm", llama->last_norm);
-  if (!llama->head.is_empty()) {
-    stages.layers->push_back("head", llama->head);
-    return stages;
-  }
-  stages.tied = std::make_shared<TiedWeight>(llama->symbols->weight);
-  stages.layers->push_back("head", Layer([tied = stages.tied](const Tensor& hidden) {
-                             return tenon::linear(hidden, tied->on(hidden.device()));
-                           }));
+  stages.append_head(llama->head, llama->symbols->weight);
   return stages;
 }
 

@@ -149,9 +149,13 @@ Tensor LlamaAttentionImpl::forward(const Tensor& x, RotaryImpl& rotary) {
   const auto split = [&](const Tensor& t, std::int64_t together) {
     return t.view({batch, length, shared, together, depth}).permute({0, 2, 3, 1, 4});
   };
-  const Tensor y = tenon::scaled_dot_product_attention(
-      rotary.forward(split(query_(own), each)), rotary.forward(split(key_(own), 1)), split(value_(own), 1),
-      std::nullopt, is_training() ? size_.dropout : 0.0, /*is_causal=*/true);
+  Tensor y;
+  {
+    const auto random = random_of_parts(size_.ranks, x.device());
+    y = tenon::scaled_dot_product_attention(rotary.forward(split(query_(own), each)),
+                                            rotary.forward(split(key_(own), 1)), split(value_(own), 1), std::nullopt,
+                                            is_training() ? size_.dropout : 0.0, /*is_causal=*/true);
+  }
   return sum_of_parts(size_.ranks, out_, y.permute({0, 3, 1, 2, 4}).reshape({batch, length, shared * each * depth}));
 }
 

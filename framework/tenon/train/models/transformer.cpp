@@ -145,8 +145,12 @@ Tensor TransformerBlockImpl::attention(const Tensor& x) {
   const std::int64_t heads = options_.heads / layer_parts(options_.ranks);  // of this rank
   const auto parts =
       qkv_(into_parts(options_.ranks, x)).view({batch, length, 3, heads, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
-  const Tensor y = tenon::scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,
-                                                       is_training() ? options_.dropout : 0.0, options_.causal);
+  Tensor y;
+  {
+    const auto own = random_of_parts(options_.ranks, x.device());
+    y = tenon::scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,
+                                            is_training() ? options_.dropout : 0.0, options_.causal);
+  }
   return sum_of_parts(options_.ranks, out_, y.transpose(1, 2).reshape({batch, length, heads * depth}));
 }
 

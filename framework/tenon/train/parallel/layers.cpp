@@ -48,6 +48,26 @@ void TiedWeight::forget() {
   if (copy_.defined()) copy_.mutable_grad() = Tensor();
 }
 
+void ModelLayers::append_head(const nn::Linear& head, const Tensor& table) {
+  leaves_out_head = std::make_shared<bool>(false);
+  if (!head.is_empty()) {
+    head_input = [head](const Tensor& hidden) {
+      return HeadInput{.hidden = hidden, .weight = head->weight, .bias = head->bias};
+    };
+    layers->push_back("head", Layer([head = head, bare = leaves_out_head](
+                                        const Tensor& hidden) mutable { return *bare ? hidden : head(hidden); },
+                                    LayerImpl::Owned{{"head", head.ptr()}}));
+    return;
+  }
+  tied = std::make_shared<TiedWeight>(table);
+  head_input = [tied = tied](const Tensor& hidden) {
+    return HeadInput{.hidden = hidden, .weight = tied->on(hidden.device()), .bias = {}};
+  };
+  layers->push_back("head", Layer([tied = tied, bare = leaves_out_head](const Tensor& hidden) {
+                      return *bare ? hidden : tenon::linear(hidden, tied->on(hidden.device()));
+                    }));
+}
+
 std::vector<ParameterSizes> parameter_sizes(const nn::Module& module, const ModelLayers& layers,
                                             const std::vector<Device>& devices) {
   std::vector<ParameterSizes> sizes(devices.size());

@@ -4,6 +4,7 @@
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/module.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/train/experiment_result.h>
 
 #include <functional>
@@ -44,11 +45,24 @@ class TiedWeight {
   bool is_current_ = false;
 };
 
+/// What a language model's output layer reads, and its parameters: logits are linear(hidden, weight, bias).
+struct HeadInput {
+  Tensor hidden;  ///< (N, length, width)
+  Tensor weight;  ///< (vocabulary, width)
+  Tensor bias;    ///< (vocabulary) or undefined
+};
+
 /// Layers one after another; `tied`: what the first and the last of them share, null where nothing is.
 struct ModelLayers {
   nn::Sequential layers{nullptr};
   std::shared_ptr<TiedWeight> tied;
+  /// Of a language model: what its last layer, the output layer, would read. Empty for others.
+  std::function<HeadInput(const Tensor& hidden)> head_input;
+  /// While this is true that layer hands on what it reads, for a loss that computes the logits itself.
+  std::shared_ptr<bool> leaves_out_head;
   bool is_empty() const { return layers.is_empty(); }
+  /// The output layer: `head`, or where that is empty the table of symbols, which is tied.
+  void append_head(const nn::Linear& head, const Tensor& table);
 };
 
 /// What each of the devices has of the model's parameters. `layers` may be empty.

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace tenon::train {
 
@@ -72,14 +74,6 @@ void check_pipeline(const ExperimentConfig& config) {
     throw config.error("train.parallel", fmt::format("the model '{}' is not made of layers one after another; {} are",
                                                      model, fmt::join(staged, ", ")));
   static_cast<void>(pipeline_options(config));
-  if (train.integer("chunked_loss") > 0)
-    refuse("train.chunked_loss",
-           "the output layer is a part of a pipeline's last stage: more micro-batches make its "
-           "logits smaller");
-  if (train.text("precision").ends_with("-mixed"))
-    refuse("train.precision",
-           "autocast would make its copies of the parameters for each micro-batch that is on its way: with "
-           "train.parallel = \"pipeline\" use \"bfloat16\" with train.master_weights");
   if (offload_of(train).activations)
     refuse("train.offload",
            "a stage keeps what its micro-batches need on its device: more micro-batches, or 1f1b, take "
@@ -94,10 +88,37 @@ void check_pipeline(const ExperimentConfig& config) {
 PipelineParallel::PipelineParallel(const ExperimentConfig& config, const Model& model)
     : model_(model),
       micro_batches_(config.section("train").integer("micro_batches")),
+      loss_chunks_(config.section("train").integer("chunked_loss")),
       pipeline_(model.stages.layers, config.devices, pipeline_options(config)) {}
 
-Tensor PipelineParallel::step(const Batch& batch) {
-  const auto loss = [this](const Tensor& output, const Tensor& target) { return loss_of(model_, output, target); };
+namespace {
+
+/// While it lives the last stage ends before the output layer.
+class HeadLeftOut {
+ public:
+  explicit HeadLeftOut(std::shared_ptr<bool> flag) : flag_(std::move(flag)) {
+    if (flag_) *flag_ = true;
+  }
+  ~HeadLeftOut() {
+    if (flag_) *flag_ = false;
+  }
+  HeadLeftOut(const HeadLeftOut&) = delete;
+  HeadLeftOut& operator=(const HeadLeftOut&) = delete;
+
+ private:
+  std::shared_ptr<bool> flag_;
+};
+
+}  // namespace
+
+Tensor PipelineParallel::loss_of_output(const Tensor& output, const Tensor& target) const {
+  return loss_chunks_ == 0 ? loss_of(model_, output, target)
+                           : chunked_loss_of(model_.stages.head_input(output), target, loss_chunks_);
+}
+
+Tensor PipelineParallel::step(const Batch& batch, const Scale& scaled) {
+  const auto loss = [&](const Tensor& output, const Tensor& target) { return scaled(loss_of_output(output, target)); };
+  const HeadLeftOut without(loss_chunks_ > 0 ? model_.stages.leaves_out_head : nullptr);
   try {
     Tensor sum = pipeline_.step(batch.input, batch.target, loss);
     if (model_.stages.tied) model_.stages.tied->give_back();

@@ -13,6 +13,7 @@
 #include <tenon/train/model.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tenon::train {
@@ -37,16 +38,20 @@ class PipelineParallel {
 
   /// The output for a batch, on the last device.
   Tensor forward(const Tensor& input) { return pipeline_.forward(input); }
-  /// Forward and backward of a batch: adds to the gradients of all parameters, and gives the loss.
-  Tensor step(const Batch& batch);
+  using Scale = std::function<Tensor(const Tensor& loss)>;
+  /// Forward and backward of a batch, whose loss counts as `scaled` has it: adds to the gradients of all parameters,
+  /// and gives that loss.
+  Tensor step(const Batch& batch, const Scale& scaled);
   /// What each stage is: for the results of the devices, in their order.
   void note(std::vector<DeviceResult>& devices) const;
   /// The part of a step in which a stage waits where all take equally long: (p - 1) / (m + p - 1).
   double bubble() const;
 
  private:
+  Tensor loss_of_output(const Tensor& output, const Tensor& target) const;
+
   const Model model_;
-  const std::int64_t micro_batches_;
+  const std::int64_t micro_batches_, loss_chunks_;
   nn::parallel::Pipeline pipeline_;
 };
 

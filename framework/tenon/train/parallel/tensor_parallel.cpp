@@ -67,6 +67,10 @@ Tensor sum_of_parts(const SharedTensorParallel& ranks, const Tensor& product, co
   return bias.defined() ? Tensor(sum).add_(bias.to(sum.scalar_type())) : sum;
 }
 
+distributed::RankRandomGuard random_of_parts(const SharedTensorParallel& ranks, Device device) {
+  return {ranks == nullptr ? nullptr : ranks->ranks(), device};
+}
+
 void clip_divided_grad_norm(const TensorParallel& ranks, const std::vector<Tensor>& parameters, double max_norm) {
   const NoGradGuard no_grad;
   std::vector<Tensor> gradients, of_parts, whole;
@@ -115,18 +119,26 @@ void check_tensor_parallel(const ExperimentConfig& config) {
            "out");
 }
 
+void check_tensor_ranks(const ExperimentConfig& config, int ranks) {
+  const std::int64_t wanted = config.section("train").integer("tensor_parallel");
+  if (ranks % wanted == 0) return;
+  throw config.error(
+      "train.tensor_parallel",
+      ranks == 1 ? fmt::format("{} ranks divide the layers, and this process is alone: mpirun -n {}", wanted, wanted)
+                 : fmt::format("groups of {} ranks divide the layers, and there are {} ranks: start a multiple of {}",
+                               wanted, ranks, wanted));
+}
+
 SharedTensorParallel tensor_parallel_of(const ExperimentConfig& config, const std::shared_ptr<Communicator>& ranks) {
   const std::int64_t wanted = config.section("train").integer("tensor_parallel");
   if (wanted == 1) return nullptr;
   const int there = ranks == nullptr ? 1 : ranks->size();
-  if (there != wanted)
-    throw config.error(
-        "train.tensor_parallel",
-        there == 1 ? fmt::format("{} ranks divide the layers, and this process is alone: mpirun -n {}", wanted, wanted)
-                   : fmt::format("all ranks divide the layers, and there are {}: set it to {}, or start "
-                                 "{} ranks",
-                                 there, there, wanted));
-  return std::make_shared<TensorParallel>(ranks);
+  check_tensor_ranks(config, there);
+  if (there == wanted) return std::make_shared<TensorParallel>(ranks);
+  std::vector<int> neighbours;
+  const int size = static_cast<int>(wanted), first = ranks->rank() / size * size;
+  for (int i = 0; i < size; ++i) neighbours.push_back(first + i);
+  return std::make_shared<TensorParallel>(ranks->new_group(neighbours));
 }
 
 }  // namespace tenon::train

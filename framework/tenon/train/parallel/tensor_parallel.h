@@ -9,6 +9,7 @@
 #pragma once
 
 #include <tenon/comm/communicator.h>
+#include <tenon/nn/distributed/tensor_parallel.h>
 #include <tenon/nn/modules/linear.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/tensor/tensor.h>
@@ -62,13 +63,18 @@ Tensor sum_of_parts(const SharedTensorParallel& ranks, nn::Linear& layer, const 
 /// So, of a product that was made without the layer.
 Tensor sum_of_parts(const SharedTensorParallel& ranks, const Tensor& product, const Tensor& bias);
 
+/// While it lives dropout of what this rank has a part of is its own; the same as ever where nothing is divided.
+distributed::RankRandomGuard random_of_parts(const SharedTensorParallel& ranks, Device device);
+
 /// Scales the gradients down to that norm, which is of the whole model.
 void clip_divided_grad_norm(const TensorParallel& ranks, const std::vector<Tensor>& parameters, double max_norm);
 
 /// Throws ConfigError, with the reason, for settings that make no sense with divided layers.
 void check_tensor_parallel(const ExperimentConfig& config);
-/// As train.tensor_parallel says, among these ranks (null: one process); null where it says 1. Throws ConfigError where
-/// there are not as many.
+/// Throws ConfigError where so many ranks are no multiple of train.tensor_parallel.
+void check_tensor_ranks(const ExperimentConfig& config, int ranks);
+/// As train.tensor_parallel says, neighbours among these ranks (null: one process); null where it says 1. Throws
+/// ConfigError where the ranks are no multiple of it.
 SharedTensorParallel tensor_parallel_of(const ExperimentConfig& config, const std::shared_ptr<Communicator>& ranks);
 
 }  // namespace tenon::train

@@ -9,6 +9,7 @@
 #include <tenon/tensor/generator.h>
 #include <tenon/train/estimate/largest_batch.h>
 #include <tenon/train/input/split_mix.h>
+#include <tenon/train/parallel/pipeline_parallel.h>
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/serve/serving.h>
 
@@ -27,12 +28,23 @@ void give_own_random_numbers(int rank) {
   set_random_states(states);
 }
 
+/// Of ranks of which so many neighbours divide the layers, those that have the same part; null: this one alone.
+std::shared_ptr<Communicator> data_ranks(const std::shared_ptr<Communicator>& all, int parts) {
+  if (all == nullptr || all->size() == parts) return nullptr;
+  if (parts == 1) return all;
+  std::vector<int> ranks;
+  for (int rank = all->rank() % parts; rank < all->size(); rank += parts) ranks.push_back(rank);
+  return all->new_group(ranks);
+}
+
 }  // namespace
 
 Ranks::Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator)
     : options_(config.section("distributed")),
       communicator_(std::move(communicator)),
-      tensor_parallel_(tensor_parallel_of(config, communicator_)) {}
+      tensor_parallel_(tensor_parallel_of(config, communicator_)),
+      data_(data_ranks(communicator_, static_cast<int>(layer_parts(tensor_parallel_)))),
+      has_stages_(is_pipeline(config)) {}
 
 int Ranks::threads_of_each(int all) const {
   return are_many() ? std::max(1, all / std::max(1, rank_environment().local_size)) : all;
@@ -60,17 +72,17 @@ void Ranks::together(const std::function<void()>& set_up) const {
 }
 
 void Ranks::begin(const nn::Module& module) {
-  if (!are_many() || tensor_parallel_) return;  // the same seed made what is whole on every rank
+  if (batch_parts() == 1) return;  // the same seed made what is whole on every rank
   std::vector<Tensor> state = module.parameters();
   for (const Tensor& buffer : module.buffers()) state.push_back(buffer);
-  distributed::broadcast_coalesced(*communicator_, state, /*root=*/0);
-  give_own_random_numbers(rank());
-  if (divides_gradients()) return;
+  distributed::broadcast_coalesced(*data_, state, /*root=*/0);
+  give_own_random_numbers(batch_part());
+  if (divides_gradients() || has_stages_) return;
   std::vector<std::pair<std::string, Tensor>> parameters;
   for (const auto& named : module.named_parameters()) parameters.emplace_back(named.key(), named.value());
   const std::size_t cap = options_.size("bucket_cap");
   reducer_ = std::make_unique<distributed::Reducer>(
-      std::move(parameters), communicator_,
+      std::move(parameters), data_,
       distributed::ReducerOptions{.bucket_bytes = cap,
                                   .first_bucket_bytes = std::min(cap, std::size_t{1} << 20),
                                   .find_unused_parameters = options_.boolean("find_unused_parameters"),
@@ -158,7 +170,7 @@ void Ranks::save_on_writer(const std::function<void()>& save) {
 void Ranks::share_buffers(const nn::Module& module) {
   if (batch_parts() == 1 || !options_.boolean("broadcast_buffers")) return;
   if (const std::vector<Tensor> buffers = module.buffers(); !buffers.empty())
-    distributed::broadcast_coalesced(*communicator_, buffers, /*root=*/0);
+    distributed::broadcast_coalesced(*data_, buffers, /*root=*/0);
 }
 
 void Ranks::before_backward(const Tensor& loss, bool is_last) {
@@ -171,9 +183,17 @@ void Ranks::after_backward(bool is_last) const {
   if (reducer_ && is_last) reducer_->check_finished();
 }
 
+void Ranks::sum_gradients(const nn::Module& module) const {
+  if (batch_parts() == 1) return;
+  std::vector<Tensor> gradients;
+  for (const Tensor& parameter : module.parameters())
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  distributed::all_reduce_coalesced(*data_, gradients, options_.size("bucket_cap"));
+}
+
 void Ranks::sum(std::vector<double>& parts) const {
   if (batch_parts() == 1) return;
-  communicator_->all_reduce({.data = parts.data(), .count = parts.size(), .dtype = kFloat64}, ReduceOp::kSum)->wait();
+  data_->all_reduce({.data = parts.data(), .count = parts.size(), .dtype = kFloat64}, ReduceOp::kSum)->wait();
 }
 
 double Ranks::sum(double part) const {
@@ -222,13 +242,13 @@ bool Ranks::after_step(bool ends, const MemoryStats& mine, std::vector<RankMemor
 
 void Ranks::note_communication(std::vector<std::pair<std::string, double>>& figures) const {
   if (tensor_parallel_) {
-    figures.emplace_back("ranks", size());
     figures.emplace_back("tensor_parallel_sent_bytes",
-                         static_cast<double>(communicator_->stats().bytes_of(CommKind::kAllReduce)));
+                         static_cast<double>(tensor_parallel_->ranks()->stats().bytes_of(CommKind::kAllReduce)));
   }
+  if (are_many()) figures.emplace_back("ranks", size());
+  if (are_many() && data_) figures.emplace_back("data_ranks", batch_parts());
   if (!reducer_ && !sharding_) return;
   const distributed::ReducerStats& stats = reducer_ ? reducer_->stats() : sharding_->stats();
-  figures.emplace_back("ranks", size());
   figures.emplace_back("sent_gradient_bytes", static_cast<double>(stats.bytes));
   figures.emplace_back("communication_seconds", stats.busy_seconds);
   figures.emplace_back("communication_waited_seconds", stats.waited_seconds);
@@ -260,13 +280,18 @@ void check_ranks(const ExperimentConfig& config) {
   if (config.section("train").boolean("optimizer_in_backward"))
     refuse("train.optimizer_in_backward",
            "ranks sum their gradients before the update, and here they are gone by then");
-  if (config.devices.size() > 1)
-    refuse("device.names", "each rank computes on one device: set device.name, or leave out distributed.name");
+  if (config.devices.size() > 1 && !is_pipeline(config))
+    refuse("device.names",
+           "each rank computes on one device, or has the stages of a pipeline on several: set device.name, or "
+           "train.parallel = \"pipeline\"");
   if (config.section("train").size("checkpoint_memory") > 0)
     refuse("train.checkpoint_memory",
            "blocks are found by runs of one process: with ranks give train.checkpoint_blocks");
   const std::string& shard = config.section("distributed").text("shard");
   if (shard == "none") return;
+  if (is_pipeline(config))
+    refuse("distributed.shard",
+           "the stages of a pipeline are several devices of a rank, and what is divided lies on one: leave one out");
   const Options& train = config.section("train");
   if (train.boolean("master_weights"))
     refuse("distributed.shard", "with train.master_weights each rank has masters of all parameters: leave one out");

@@ -3,6 +3,10 @@
 // Note [One batch for all ranks]: a step's batch is divided over the ranks as it is over micro-batches, and each part's
 // loss counts by its share, so that gradients and losses add up to those of the whole batch. With gradients reduced in
 // the order of ranks, N ranks have the bits of one process with train.micro_batches = N.
+//
+// Note [Two ways at once]: with train.tensor_parallel = T, T neighbours divide the layers, and the N / T groups of them
+// are data ranks: rank r has part r % T of the layers and part r / T of the batch. Gradients are summed among the ranks
+// that have the same part of the layers. The stages of a pipeline are devices of each data rank.
 #pragma once
 
 #include <tenon/comm/communicator.h>
@@ -30,17 +34,16 @@ namespace tenon::train {
 
 class Ranks {
  public:
-  /// `communicator` may be null: one process. Throws ConfigError where train.tensor_parallel is another number than the
-  /// ranks'.
+  /// `communicator` may be null: one process. Throws ConfigError where the ranks are no multiple of
+  /// train.tensor_parallel.
   Ranks(const ExperimentConfig& config, std::shared_ptr<Communicator> communicator);
 
   bool are_many() const { return size() > 1; }
   int rank() const { return communicator_ ? communicator_->rank() : 0; }
   int size() const { return communicator_ ? communicator_->size() : 1; }
-  /// Into how many parts a batch is divided over the ranks, and which is this one's: with train.tensor_parallel every
-  /// rank has all of it.
-  int batch_parts() const { return tensor_parallel_ ? 1 : size(); }
-  int batch_part() const { return tensor_parallel_ ? 0 : rank(); }
+  /// Into how many parts a batch is divided over the ranks, and which is this one's: see Note [Two ways at once].
+  int batch_parts() const { return data_ ? data_->size() : 1; }
+  int batch_part() const { return data_ ? data_->rank() : 0; }
   /// Null: layers are not divided.
   const SharedTensorParallel& tensor_parallel() const { return tensor_parallel_; }
   /// Of the threads that a kernel may use on a machine those of each rank there.
@@ -55,9 +58,9 @@ class Ranks {
   void begin(const nn::Module& module);
   /// As distributed.shard says, after begin(): this rank has its part alone, on `device`.
   void shard(const nn::Module& module, optim::Optimizer& optimizer, Device device);
-  /// Whether gradients are divided, and whether parameters are too.
   /// Gradients are sent in buckets that hold a copy of each.
-  bool has_buckets() const { return are_many() && !tensor_parallel_ && !divides_gradients(); }
+  bool has_buckets() const { return batch_parts() > 1 && !has_stages_ && !divides_gradients(); }
+  /// Whether gradients are divided, and whether parameters are too.
   bool divides_gradients() const {
     return are_many() && (options_.text("shard") == "gradients" || divides_parameters());
   }
@@ -86,6 +89,9 @@ class Ranks {
   /// After it. Throws Error where parameters were left without a gradient.
   void after_backward(bool is_last) const;
 
+  /// Behind the last backward pass of a pipeline, whose passes send nothing: gradients are summed over the data ranks.
+  void sum_gradients(const nn::Module& module) const;
+
   /// Of numbers that each rank has its part of, as the batch is divided; the same on every rank.
   double sum(double part) const;
   void sum(std::vector<double>& parts) const;
@@ -105,6 +111,8 @@ class Ranks {
   const Options& options_;
   std::shared_ptr<Communicator> communicator_;
   SharedTensorParallel tensor_parallel_;
+  std::shared_ptr<Communicator> data_;  ///< that have other parts of the batch and the same of the layers; null: none
+  bool has_stages_ = false;
   std::unique_ptr<distributed::Reducer> reducer_;
   std::unique_ptr<optim::ZeroRedundancyOptimizer> sharded_;
   std::shared_ptr<distributed::Sharding> sharding_;

@@ -21,6 +21,12 @@ Tensor loss_of(const Model& model, const Tensor& logits, const Tensor& target) {
   return tenon::cross_entropy_loss(logits, target);
 }
 
+Tensor chunked_loss_of(const HeadInput& input, const Tensor& target, std::int64_t chunks) {
+  return nn::functional::linear_cross_entropy(
+      input.hidden, input.weight, target,
+      nn::functional::LinearCrossEntropyFuncOptions().bias(input.bias).chunks(chunks));
+}
+
 TrainingStep::TrainingStep(StepParts parts) : parts_(std::move(parts)) {
   if (!parts_.techniques.optimizer_in_backward) return;
   in_backward_.emplace(nn::trainable_parameters(*parts_.model.module), [this](const Tensor& parameter) {
@@ -81,11 +87,23 @@ Batch TrainingStep::read(std::int64_t first, std::int64_t count) {
 
 /// Forward and backward passes take turns: their phases are one.
 double TrainingStep::run_pipeline(std::int64_t first) {
-  const Tensor loss = parts_.pipeline->step(read(first, parts_.batch_size));
+  const std::int64_t size = parts_.batch_size, ranks = parts_.ranks.batch_parts(), rank = parts_.ranks.batch_part();
+  const std::int64_t begin = size * rank / ranks, share = size * (rank + 1) / ranks - begin;
+  parts_.ranks.share_buffers(*parts_.model.module);
+  const double scale = parts_.precision.scaler().get_scale();
+  Tensor loss;
+  {
+    const auto forward = parts_.precision.forward_pass();  // the pipeline's backward passes are outside of it
+    const double part = static_cast<double>(share) / static_cast<double>(size);
+    loss = parts_.pipeline->step(read(first + begin, share), [&](const Tensor& mean) {
+      return parts_.precision.scaler().scale(share == size ? mean : mean * part);
+    });
+  }
+  parts_.ranks.sum_gradients(*parts_.model.module);
   parts_.phase_ended(RunPhase::kBackward);
   update();
   updating_ = false;
-  return number(loss);
+  return parts_.ranks.sum(number(loss)) / scale;
 }
 
 Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
@@ -100,10 +118,7 @@ Tensor TrainingStep::loss_of_batch(const Batch& batch) const {
 
 Tensor TrainingStep::loss_on_one(const Model& model, const Batch& batch) const {
   if (parts_.techniques.chunked_loss == 0) return loss_of(model, model.forward(batch.input), batch.target);
-  const HeadInput input = model.before_head(batch.input);
-  return nn::functional::linear_cross_entropy(
-      input.hidden, input.weight, batch.target,
-      nn::functional::LinearCrossEntropyFuncOptions().bias(input.bias).chunks(parts_.techniques.chunked_loss));
+  return chunked_loss_of(model.before_head(batch.input), batch.target, parts_.techniques.chunked_loss);
 }
 
 void TrainingStep::update() {

@@ -24,6 +24,9 @@ namespace tenon::train {
 /// every class, pixel or symbol of the target that is not -100.
 Tensor loss_of(const Model& model, const Tensor& logits, const Tensor& target);
 
+/// The same of a language model's output layer, whose logits are there in so many parts, one after another.
+Tensor chunked_loss_of(const HeadInput& input, const Tensor& target, std::int64_t chunks);
+
 /// What a step works with, borrowed from the run.
 struct StepParts {
   const Options& options;  ///< [train]
