@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,6 +95,26 @@ TEST_F(EventFiles, WhatWasFlushedSurvivesAKillAndIsWhole) {
     for (const std::string& event : events) bytes += 16 + event.size();
     EXPECT_EQ(bytes, file.size()) << "there is a part of a record";
   }
+}
+
+TEST_F(EventFiles, WhatFollowsARecordThatHadNoRoomIsReadable) {
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit of its size a file is as on a full disk
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  EventFile file(folder_);
+  file.add(std::string(1000, 'a'), 1);
+  file.flush();
+  const rlimit full{.rlim_cur = 1500, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  file.add(std::string(1000, 'b'), 2);
+  EXPECT_THROW(file.flush(), Error);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  file.add("c", 3);
+  file.flush();
+  const std::vector<std::string> events = records(content_of(file.path()));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(number_in(events[1], 2), 1u);
+  EXPECT_EQ(number_in(events[2], 2), 3u);
 }
 
 TEST_F(EventFiles, AFolderThatCannotBeMadeIsSaid) { EXPECT_THROW(EventFile("/proc/no/such"), Error); }

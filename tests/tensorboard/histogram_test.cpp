@@ -48,6 +48,13 @@ TEST(HistogramBins, EqualValuesAreInTheMiddleOfOneBin) {
   EXPECT_THAT(HistogramBins("auto").edges({3, 3, 3}), testing::ElementsAre(2.5, 3.5));
 }
 
+TEST(HistogramBins, AValueFarAwayMakesNoBillionsOfBins) {
+  std::vector<double> values(1000, 0);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i) / 1000;
+  values.push_back(1e9);
+  EXPECT_THROW(HistogramBins("fd").edges(values), Error);
+}
+
 TEST(HistogramBins, WhatIsNoneIsRefused) {
   EXPECT_THROW(HistogramBins("auto ").edges({1}), Error);
   EXPECT_THROW(HistogramBins(std::vector<double>{1}), Error);

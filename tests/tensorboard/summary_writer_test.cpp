@@ -122,6 +122,39 @@ TEST_F(Writer, HyperparametersAndMetricsAreARunOfTheTable) {
   EXPECT_EQ(number_in(end, 1), 1u) << "success";
 }
 
+TEST_F(Writer, NoHyperparametersAreARunOfTheTableToo) {
+  SummaryWriter writer(folder_);
+  writer.add_hparams({}, {}, "none");
+  writer.close();
+  const std::vector<ReadValue> values = values_in(folder_ + "/none");
+  ASSERT_EQ(values.size(), 3u);
+  const auto kinds = [&](std::size_t i) {
+    std::vector<std::uint64_t> numbers;
+    for (const Field& field : fields(inside(inside(inside(values[i].message, 9), 1), 2)))
+      numbers.push_back(field.number);
+    return numbers;
+  };
+  EXPECT_THAT(kinds(0), testing::ElementsAre(1, 2)) << "an experiment, which is empty";
+  EXPECT_THAT(kinds(1), testing::ElementsAre(1, 3)) << "the start of a session";
+}
+
+TEST_F(Writer, WhatIsNoUtf8IsReplaced) {
+  SummaryWriter writer(folder_);
+  writer.add_scalar(
+      "a\xff"
+      "b",
+      1);
+  writer.add_scalar("Größe", 1);
+  writer.add_text("text", "cut \xe2\x82");
+  writer.close();
+  const std::vector<ReadValue> values = values_in(folder_);
+  EXPECT_EQ(values.at(0).tag,
+            "a\xef\xbf\xbd"
+            "b");
+  EXPECT_EQ(values.at(1).tag, "Größe");
+  EXPECT_EQ(inside(inside(values.at(2).message, 8), 8), "cut \xef\xbf\xbd\xef\xbf\xbd");
+}
+
 TEST_F(Writer, TheQueueIsWrittenWhenItIsFull) {
   SummaryWriter writer(folder_, {.max_queue = 3});
   writer.add_scalar("a", 1, 1);

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 namespace tenon::tensorboard {
 
@@ -62,7 +63,10 @@ EventFile::EventFile(const std::string& folder, std::string_view suffix) {
   path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}.{}{}", folder, static_cast<std::int64_t>(start), host_name(),
                       ::getpid(), files++, suffix);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0666);
-  if (descriptor_ < 0) throw Error("cannot write " + path_ + ": " + std::strerror(errno));
+  if (descriptor_ < 0) {
+    const std::string reason = problem ? problem.message() : std::strerror(errno);
+    throw Error("cannot write " + path_ + ": " + reason);
+  }
   std::string event;
   protozero::pbf_writer message(event);
   message.add_double(kWallTime, start);
@@ -114,16 +118,23 @@ void EventFile::record(std::string_view event) {
 void EventFile::flush() {
   std::size_t done = 0;
   waiting_ = 0;
+  // A record that an earlier flush has left in part would hide all that follows it.
+  const auto keep_whole_records = [this] { return ::ftruncate(descriptor_, whole_bytes_) == 0; };
   while (done < buffer_.size()) {
     const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const std::string reason = std::strerror(errno);
       buffer_.clear();
+      if (done > 0 && !keep_whole_records()) {
+        ::close(std::exchange(descriptor_, -1));
+        throw Error("cannot write " + path_ + ": " + reason + "; it ends with a part of a record, and stays as it is");
+      }
       throw Error("cannot write " + path_ + ": " + reason);
     }
     done += static_cast<std::size_t>(written);
   }
+  whole_bytes_ += static_cast<std::int64_t>(buffer_.size());
   buffer_.clear();
 }
 

@@ -31,8 +31,8 @@ class TENON_API EventFile {
   void add(std::string_view summary, std::int64_t step, std::optional<double> wall_time = {});
   /// Says that what an earlier run wrote for `step` and later ones is void. Throws Error as add().
   void add_restart(std::int64_t step);
-  /// Hands everything to the system, so that it survives a kill of this process. Throws Error when that fails; what
-  /// could not be written is lost.
+  /// Hands everything to the system, so that it survives a kill of this process. Throws Error when that fails: what
+  /// waited is lost then, and what is added later follows the last whole record.
   void flush();
   /// Events that wait to be flushed.
   std::size_t waiting() const { return waiting_; }
@@ -44,6 +44,7 @@ class TENON_API EventFile {
   std::string path_;
   std::string buffer_;
   std::size_t waiting_ = 0;
+  std::int64_t whole_bytes_ = 0;  ///< of the file: what follows is a part of a record
   int descriptor_ = -1;
 };
 

@@ -65,6 +65,7 @@ constexpr std::array<Rule, 6> kRules = {{{"auto", automatic},
                                          {"sturges", sturges},
                                          {"sqrt", square_root}}};
 constexpr std::string_view kFixed = "tensorflow";
+constexpr double kMostBins = 1e6;  // one value far away makes many of a small width
 
 const Rule* find_rule(std::string_view name) {
   const auto* found = std::ranges::find(kRules, name, &Rule::name);
@@ -94,8 +95,15 @@ std::vector<double> edges_of_width(double (*width_of)(Sorted), const std::vector
     last += 0.5;
     bins = 1;
   }
+  if (bins > kMostBins) {
+    throw Error(
+        fmt::format("a width of {} for values from {} to {} makes {:.0f} bins of a histogram, more than {:.0f}: "
+                    "bins \"tensorflow\" or a list of edges have no such limit",
+                    width, first, last, bins, kMostBins));
+  }
   std::vector<double> edges;
-  for (double i = 0; i < bins; ++i) edges.push_back(first + (last - first) * (i / bins));
+  const double step = (last - first) / bins;
+  for (double i = 0; i < bins; ++i) edges.push_back(first + i * step);
   edges.push_back(last);
   return edges;
 }

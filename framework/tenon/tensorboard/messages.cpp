@@ -2,6 +2,7 @@
 // TensorFlow's schema and its compiler in the build, and itself in every program.
 #include <tenon/tensorboard/messages.h>
 
+#include <boost/locale/utf.hpp>
 #include <protozero/pbf_builder.hpp>
 
 #include <variant>
@@ -49,12 +50,29 @@ enum class SessionEnd : protozero::pbf_tag_type { kStatus = 1 };
 /// google.protobuf.Value.
 enum class AnyField : protozero::pbf_tag_type { kNumber = 2, kString = 3, kBool = 4 };
 
+/// The text, with U+FFFD in place of what is no UTF-8: protobuf's readers refuse a whole file for it.
+std::string valid_utf8(std::string_view text) {
+  using Utf8 = boost::locale::utf::utf_traits<char>;
+  std::string valid;
+  for (const char* at = text.data(); at != text.data() + text.size();) {
+    const char* const begin = at;
+    const auto point = Utf8::decode(at, text.data() + text.size());
+    if (point == boost::locale::utf::illegal || point == boost::locale::utf::incomplete) {
+      valid += "\xef\xbf\xbd";
+      at = begin + 1;
+    } else {
+      valid.append(begin, at);
+    }
+  }
+  return valid;
+}
+
 template <class Fill>
 std::string summary_of(std::string_view tag, const Fill& fill) {
   std::string text;
   pbf_builder<Summary> summary(text);
   pbf_builder<Value> value(summary, Summary::kValue);
-  value.add_string(Value::kTag, tag.data(), tag.size());
+  value.add_string(Value::kTag, valid_utf8(tag));
   fill(value);
   value.commit();
   return text;
@@ -67,12 +85,12 @@ void add_plugin(pbf_builder<Value>& value, const char* plugin, const std::string
   data.add_bytes(PluginData::kContent, content);
 }
 
-template <class Fill>
-std::string hparams_summary(const char* tag, const Fill& fill) {
+/// `kind` stands even where it is empty: it says what the rest is about.
+std::string hparams_summary(const char* tag, HParamsData kind, const std::string& message) {
   std::string content;
   pbf_builder<HParamsData> data(content);
   data.add_int32(HParamsData::kVersion, 0);
-  fill(data);
+  data.add_message(kind, message);
   return summary_of(tag, [&](pbf_builder<Value>& value) { add_plugin(value, "hparams", content); });
 }
 
@@ -123,49 +141,48 @@ std::string text_summary(std::string_view tag, std::string_view text) {
       pbf_builder<Dim> dim(shape, Shape::kDim);
       dim.add_int64(Dim::kSize, 1);
     }
-    tensor.add_bytes(TensorField::kStrings, text.data(), text.size());
+    tensor.add_bytes(TensorField::kStrings, valid_utf8(text));
   });
 }
 
 std::string experiment_summary(const HParams& parameters, const std::vector<std::string>& metrics) {
-  return hparams_summary("_hparams_/experiment", [&](pbf_builder<HParamsData>& data) {
-    pbf_builder<Experiment> experiment(data, HParamsData::kExperiment);
-    for (const auto& [name, parameter] : parameters) {
-      pbf_builder<ParameterInfo> info(experiment, Experiment::kParameters);
-      info.add_string(ParameterInfo::kName, name);
-      info.add_enum(ParameterInfo::kType, std::visit(TypeOf{}, parameter.value));
-    }
-    for (const std::string& metric : metrics) {
-      pbf_builder<MetricInfo> info(experiment, Experiment::kMetrics);
-      pbf_builder<MetricName> name(info, MetricInfo::kName);
-      name.add_string(MetricName::kTag, metric);
-    }
-  });
+  std::string message;
+  pbf_builder<Experiment> experiment(message);
+  for (const auto& [name, parameter] : parameters) {
+    pbf_builder<ParameterInfo> info(experiment, Experiment::kParameters);
+    info.add_string(ParameterInfo::kName, valid_utf8(name));
+    info.add_enum(ParameterInfo::kType, std::visit(TypeOf{}, parameter.value));
+  }
+  for (const std::string& metric : metrics) {
+    pbf_builder<MetricInfo> info(experiment, Experiment::kMetrics);
+    pbf_builder<MetricName> name(info, MetricInfo::kName);
+    name.add_string(MetricName::kTag, valid_utf8(metric));
+  }
+  return hparams_summary("_hparams_/experiment", HParamsData::kExperiment, message);
 }
 
 std::string session_start_summary(const HParams& parameters) {
-  return hparams_summary("_hparams_/session_start_info", [&](pbf_builder<HParamsData>& data) {
-    pbf_builder<SessionStart> start(data, HParamsData::kStart);
-    for (const auto& [name, parameter] : parameters) {
-      pbf_builder<MapEntry> entry(start, SessionStart::kParameters);
-      entry.add_string(MapEntry::kKey, name);
-      pbf_builder<AnyField> any(entry, MapEntry::kValue);
-      if (const bool* flag = std::get_if<bool>(&parameter.value)) {
-        any.add_bool(AnyField::kBool, *flag);
-      } else if (const double* number = std::get_if<double>(&parameter.value)) {
-        any.add_double(AnyField::kNumber, *number);
-      } else {
-        any.add_string(AnyField::kString, std::get<std::string>(parameter.value));
-      }
+  std::string message;
+  pbf_builder<SessionStart> start(message);
+  for (const auto& [name, parameter] : parameters) {
+    pbf_builder<MapEntry> entry(start, SessionStart::kParameters);
+    entry.add_string(MapEntry::kKey, valid_utf8(name));
+    pbf_builder<AnyField> any(entry, MapEntry::kValue);
+    if (const bool* flag = std::get_if<bool>(&parameter.value)) {
+      any.add_bool(AnyField::kBool, *flag);
+    } else if (const double* number = std::get_if<double>(&parameter.value)) {
+      any.add_double(AnyField::kNumber, *number);
+    } else {
+      any.add_string(AnyField::kString, valid_utf8(std::get<std::string>(parameter.value)));
     }
-  });
+  }
+  return hparams_summary("_hparams_/session_start_info", HParamsData::kStart, message);
 }
 
 std::string session_end_summary(SessionStatus status) {
-  return hparams_summary("_hparams_/session_end_info", [&](pbf_builder<HParamsData>& data) {
-    pbf_builder<SessionEnd> end(data, HParamsData::kEnd);
-    end.add_enum(SessionEnd::kStatus, static_cast<std::int32_t>(status));
-  });
+  std::string message;
+  pbf_builder<SessionEnd>(message).add_enum(SessionEnd::kStatus, static_cast<std::int32_t>(status));
+  return hparams_summary("_hparams_/session_end_info", HParamsData::kEnd, message);
 }
 
 }  // namespace tenon::tensorboard

@@ -2,6 +2,7 @@
 // summary.proto, tensor.proto and of the plugins' own plugin_data.proto.
 #pragma once
 
+#include <tenon/core/export.h>
 #include <tenon/tensorboard/hparam.h>
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct EncodedImage {
 
 enum class SessionStatus : std::uint8_t { kSuccess = 1, kFailure = 2 };
 
-/// Summaries, to be put into an event. A summary of several values is one after the other: messages concatenate.
+/// Summaries, to be put into an event; what is no UTF-8 becomes U+FFFD in them. A summary of several values is one
+/// after the other: messages concatenate.
 std::string scalar_summary(std::string_view tag, double value);
 std::string histogram_summary(std::string_view tag, const Histogram& histogram);
 std::string image_summary(std::string_view tag, const EncodedImage& image);
@@ -34,8 +36,8 @@ std::string text_summary(std::string_view tag, std::string_view text);
 
 // For the plugin "hparams": what an experiment varies and what it measures; what one run had; how it ended.
 
-std::string experiment_summary(const HParams& parameters, const std::vector<std::string>& metrics);
-std::string session_start_summary(const HParams& parameters);
-std::string session_end_summary(SessionStatus status);
+TENON_API std::string experiment_summary(const HParams& parameters, const std::vector<std::string>& metrics);
+TENON_API std::string session_start_summary(const HParams& parameters);
+TENON_API std::string session_end_summary(SessionStatus status);
 
 }  // namespace tenon::tensorboard

@@ -155,6 +155,11 @@ void SummaryWriter::add_hparams(const HParams& hparam_dict, const TaggedValues& 
   add(folder, tensorboard::session_end_summary(status), global_step, {});
 }
 
+void SummaryWriter::add_summary(std::string_view summary, std::optional<std::int64_t> global_step,
+                                std::optional<double> walltime) {
+  add(log_dir_, summary, global_step, walltime);
+}
+
 void SummaryWriter::flush() {
   const std::lock_guard lock(files_->mutex);
   for (auto& [folder, file] : files_->by_folder) {

@@ -89,6 +89,10 @@ class TENON_EXPORT SummaryWriter {
                              std::string_view run_name = {}, std::optional<std::int64_t> global_step = {},
                              bool succeeded = true);
 
+  /// Values that are encoded already, as messages.h makes them.
+  TENON_API void add_summary(std::string_view summary, std::optional<std::int64_t> global_step = {},
+                             std::optional<double> walltime = {});
+
   /// Hands what waits to the system. Throws Error where that fails.
   TENON_API void flush();
   /// flush(), and closes the files; what is added later goes to new ones. Throws Error where flushing fails.

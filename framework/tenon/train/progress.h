@@ -17,11 +17,11 @@ struct Progress {
   std::int64_t steps = 0;  ///< in all
   int epoch = 0;           ///< from 1
   int epochs = 0;
-  double loss = 0;                      ///< of the last step; nan: none
+  std::optional<double> loss;           ///< of the last step; none where nothing is computed
   std::optional<double> learning_rate;  ///< of the last step, the first group's
   double step_ms = 0;                   ///< that it took; 0: not measured
-  std::int64_t examples = 0;            ///< in it
-  std::string phase;  ///< "train", "test", "tested" (an epoch is over, its model lives), "reading data"
+  std::int64_t examples = 0;            ///< in it; requests that it has served
+  std::string phase;  ///< "train", "test", "tested" (an epoch is over, its model lives), "reading data", "serve"
 };
 
 /// "0.4312", or "not finite": of a run that diverged, nan and infinities say no more.

@@ -386,7 +386,8 @@ double Training::step_or_retry(std::int64_t first) {
 }
 
 void Training::report(const char* phase, int epoch, double loss) {
-  Progress now = {.step = steps_done(), .steps = last_step_, .epoch = epoch, .epochs = epochs_, .loss = loss};
+  Progress now = {.step = steps_done(), .steps = last_step_, .epoch = epoch, .epochs = epochs_};
+  if (computes_ && now.step > 0) now.loss = loss;
   if (std::string_view(phase) == "train") {
     now.learning_rate = optimizer_->param_groups().front().options().get_lr();
     now.step_ms = result_.step_ms.back();

@@ -21,7 +21,7 @@ LiveFigures some() {
   figures.now = {.step = 30, .steps = 120, .epoch = 1, .epochs = 3, .loss = 0.5};
   figures.now.phase = "train";
   figures.now.learning_rate = 0.01;
-  figures.now.step_ms = 12.5;
+  figures.step_ms = 12.5;
   figures.seconds = 10;
   figures.seconds_left = 30;
   figures.examples_per_second = 12345;
@@ -53,28 +53,54 @@ TEST(LiveFigures, FragmentationIsWhatNoBlockHasAndWhatNobodyAskedFor) {
 TEST(LiveFigures, ALineHasLossSpeedAndMemory) {
   EXPECT_EQ(live_line(some()),
             "train  epoch 1/3  step 30/120  loss 0.5000  12,345 examples/s  simulated:0: requested 90.0 MiB, reserved "
-            "200.0 MiB, fragmentation 50.0 %, busy 50.0 %, 7 device calls");
+            "200.0 MiB, fragmentation 50.0 %, busy 50.0 %, 7 device calls; peaks activation 64.0 MiB");
 }
 
 TEST(LiveFigures, WhatNobodyKnowsIsLeftOut) {
   LiveFigures figures = some();
-  figures.now.loss = std::numeric_limits<double>::quiet_NaN();
+  figures.now.loss.reset();
   figures.examples_per_second.reset();
   figures.devices[0].busy.reset();
   figures.devices[0].capacity_bytes = 0;
   const std::string line = live_line(figures), page = joined(live_page(figures, 100, 40, false));
   for (const std::string& text : {line, page})
-    EXPECT_THAT(text, AllOf(Not(HasSubstr("loss nan")), Not(HasSubstr("nan")), Not(HasSubstr("examples/s")),
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("loss")), Not(HasSubstr("nan")), Not(HasSubstr("examples/s")),
                             Not(HasSubstr("busy")), Not(HasSubstr(" of 0"))));
 }
 
 TEST(LiveFigures, APageShowsEachDeviceAndWhatItsMemoryIsFor) {
   const std::string page = joined(live_page(some(), 100, 40, false));
   EXPECT_THAT(page, AllOf(HasSubstr("lenet   caching on simulated:0"), HasSubstr(" 25 %   10 s, 30 s left"),
-                          HasSubstr("loss 0.5000  '._"), HasSubstr("reserved 200.0 MiB of 1.00 GiB   busy 50.0 %"),
-                          HasSubstr("fragmentation: external 50.0 %, internal 10.0 %"), HasSubstr("device calls 7"),
-                          HasSubstr("activation"), HasSubstr("a note")));
+                          HasSubstr("loss 0.5000  '._"),
+                          HasSubstr("simulated:0  200.0 MiB reserved of 1.00 GiB  busy 50.0 %  7 device calls"),
+                          HasSubstr("fragmentation external 50.0 %, internal 10.0 %"), HasSubstr("activation"),
+                          HasSubstr("a note")));
   EXPECT_THAT(page, Not(HasSubstr("optimizer_state"))) << "there is none";
+}
+
+TEST(LiveFigures, ALossThatIsNotFiniteIsSaid) {
+  LiveFigures figures = some();
+  figures.now.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(live_line(figures), HasSubstr("loss not finite"));
+  EXPECT_THAT(joined(live_page(figures, 100, 40, false)), HasSubstr("loss not finite"));
+}
+
+TEST(LiveFigures, EightyColumnsCutNothingOff) {
+  LiveFigures figures = some();
+  figures.devices[0].name = "cuda:0";
+  for (const std::string& line : live_page(figures, 80, 24, true)) EXPECT_THAT(line, Not(HasSubstr("…")));
+}
+
+TEST(LiveFigures, WhatAPageHasNoRoomForIsCounted) {
+  LiveFigures figures = some();
+  for (int i = 0; i < 5; ++i) figures.devices.push_back(figures.devices[0]);
+  EXPECT_THAT(live_page(figures, 80, 24, false).back(), testing::MatchesRegex("\\([0-9]+ more lines: .*\\)"));
+}
+
+TEST(LiveFigures, ANameOfSeveralLinesIsOne) {
+  LiveFigures figures = some();
+  figures.name = "two\nlines";
+  EXPECT_THAT(live_page(figures, 80, 24, false).front(), HasSubstr("two lines"));
 }
 
 TEST(LiveFigures, APageFitsTheScreen) {

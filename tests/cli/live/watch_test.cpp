@@ -83,6 +83,35 @@ TEST_F(Watch, ShowsAsciiWhereTheLocaleHasNoMore) {
   EXPECT_THAT(shown.bytes.substr(0, leave), AllOf(Not(HasSubstr("█")), HasSubstr("####")));
 }
 
+TEST_F(Watch, TakesTheScreenForEachCellOfASweep) {
+  const Shown shown = tenon_on_terminal(
+      folder_, {"run", "sweep.toml", "train.epochs=2", "--watch", "--interval", "0.01", "--out", "out"}, 120);
+  ASSERT_EQ(shown.code, 0) << shown.bytes;
+  std::size_t screens = 0;
+  for (std::size_t at = 0; (at = shown.bytes.find(kEnter, at)) != std::string::npos; ++at) ++screens;
+  EXPECT_EQ(screens, 3U);
+  EXPECT_THAT(shown.bytes, HasSubstr("[3/3] epoch 2/2: loss"));
+}
+
+TEST_F(Watch, NotesOfARunThatIsKilledAreNotLost) {
+  const Shown shown = tenon_on_terminal(
+      folder_, endless({"--watch"}), 100, {},
+      [](const std::string& bytes) { return bytes.find("epoch 2/1000000: loss") != std::string::npos; }, SIGKILL);
+  const std::size_t leave = shown.bytes.find(kLeave);
+  ASSERT_NE(leave, std::string::npos);
+  EXPECT_THAT(shown.bytes.substr(leave), HasSubstr("epoch 1/1000000: loss"));
+}
+
+TEST_F(Watch, ShowsARunThatGoesOn) {
+  StartedProgram program(folder_, {"run", "run.toml", "train.epochs=300", "--out", "out"});
+  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  const Said said = tenon({"run", "--resume", "out", "--watch", "--interval", "0.01"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("device calls"));
+}
+
 TEST_F(Watch, GivesTheScreenBackHoweverTheRunEnds) {
   const auto is_painted = [](const std::string& bytes) { return bytes.find("examples/s") != std::string::npos; };
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
@@ -108,7 +137,7 @@ TEST_F(Watch, AnswersPrometheus) {
               AllOf(HasSubstr("# TYPE tenon_memory_bytes gauge"), HasSubstr("# TYPE tenon_steps_total counter"),
                     ContainsRegex("tenon_memory_bytes\\{device=\"[a-z]+:0\",kind=\"reserved\"\\} [1-9]"),
                     ContainsRegex("tenon_memory_purpose_bytes\\{device=\"[a-z]+:0\",purpose=\"parameter\"\\} [1-9]"),
-                    HasSubstr("tenon_run_info{name="), HasSubstr("tenon_loss ")));
+                    HasSubstr("tenon_run_info{"), HasSubstr("tenon_loss ")));
   const std::regex line(R"((#.*)|([a-z_]+(\{([a-z]+="[^"]*",?)+\})? [-+0-9.e]+(Inf|NaN)?)|)");
   std::istringstream lines(page);
   for (std::string text; std::getline(lines, text);) EXPECT_TRUE(std::regex_match(text, line)) << text;
@@ -120,11 +149,14 @@ TEST_F(Watch, APortThatIsTakenIsSaid) {
   std::string said;
   const std::regex address("metrics: http://127\\.0\\.0\\.1:([0-9]+)/");
   while (!std::regex_search(said = program.said(), found, address)) std::this_thread::yield();
+  folder_.write("other/result.json", "of an earlier run");
   const Said second = tenon({"run", "run.toml", "--metrics", found[1], "--out", "other"});
   program.interrupt(SIGINT);
   program.wait();
   EXPECT_EQ(second.code, 1);
-  EXPECT_THAT(second.error, HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + std::string(found[1])));
+  EXPECT_THAT(second.error, HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + std::string(found[1]) +
+                                      ": Address already in use"));
+  EXPECT_EQ(read_bytes(at("other/result.json")), "of an earlier run") << "the folder is as it was";
 }
 
 TEST_F(Watch, ShowsTheCellsOfASweepOneAfterTheOther) {
@@ -142,6 +174,7 @@ TEST_F(Watch, WhatMakesNoSenseIsRefused) {
     EXPECT_FALSE(fs::exists(at("refused")));
   };
   refused({"run", "sweep.toml", "--watch", "-j", "2"}, "--watch shows one run, and -j 2 runs several cells at a time");
+  refused({"run", "sweep.toml", "--metrics", "0"}, "--metrics 0 would take another port for each cell");
   refused({"run", "run.toml", "--interval", "2"}, "it goes with --watch or --metrics");
   refused({"run", "run.toml", "--metrics", "prometheus"}, "'prometheus' is not [ADDRESS:]PORT");
   refused({"run", "run.toml", "--metrics", "70000"}, "'70000' is not [ADDRESS:]PORT");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace tenon::test {
 namespace {
@@ -49,6 +50,7 @@ TEST_F(RunTensorboardFolder, CellsOfASweepAreRunsWithTheirHyperparameters) {
     auto by_tag = curves(fs::relative(cell.path(), at(".")).string());
     ASSERT_EQ(by_tag["_hparams_/session_start_info"].size(), 1U) << cell;
     EXPECT_EQ(by_tag["_hparams_/session_end_info"].size(), 1U);
+    EXPECT_EQ(by_tag["epoch/test_accuracy"].size(), 1U);
     EXPECT_EQ(by_tag["result/peak_reserved_bytes"].size(), 1U);
     const std::string data =
         inside(inside(inside(by_tag["_hparams_/session_start_info"][0].message, 9), 1), 2);  // the plugin's content
@@ -56,6 +58,37 @@ TEST_F(RunTensorboardFolder, CellsOfASweepAreRunsWithTheirHyperparameters) {
       if (inside(entry.bytes, 1) == "allocator.name") allocators.push_back(inside(inside(entry.bytes, 2), 3));
   }
   EXPECT_THAT(allocators, testing::UnorderedElementsAre("caching", "direct"));
+}
+
+TEST_F(RunTensorboardFolder, CellsThatSetDifferentThingsNameTheSameHyperparameters) {
+  folder_.write("rows.toml", kRun + std::string("[sweep.rows]\nplain = {}\nsmall = { \"train.lr\" = 0.01 }\n"
+                                                "other = { \"train.optimizer\" = \"adam\" }\n"));
+  ASSERT_EQ(tenon({"run", "rows.toml", "train.epochs=1", "--record", "tensorboard", "--out", "out"}).code, 0);
+  for (const auto& cell : fs::directory_iterator(at("out/cells"))) {
+    auto by_tag = curves(fs::relative(cell.path(), at(".")).string());
+    const std::string data = inside(inside(inside(by_tag["_hparams_/experiment"].at(0).message, 9), 1), 2);
+    std::vector<std::string> own;
+    for (const Field& field : fields(inside(data, 2)))
+      if (field.number == 4) own.push_back(inside(field.bytes, 1));
+    EXPECT_THAT(own, testing::IsSupersetOf({"train.lr", "train.optimizer"}));
+  }
+}
+
+TEST_F(RunTensorboardFolder, AnInterruptedRunHasNotFailedAndEachEpochStandsAtItsStep) {
+  StartedProgram program(folder_, {"run", "run.toml", "train.epochs=300", "--record", "tensorboard", "--out", "out"});
+  while (program.said().find("epoch 3/") == std::string::npos) std::this_thread::yield();
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  EXPECT_EQ(curves("out").count("_hparams_/session_end_info"), 0U);
+  EXPECT_GE(curves("out")["epoch/test_accuracy"].size(), 2U) << "written when the epoch has ended";
+  ASSERT_EQ(tenon({"run", "--resume", "out"}).code, 0);
+  auto by_tag = curves("out");
+  ASSERT_EQ(by_tag["_hparams_/session_end_info"].size(), 1U);
+  std::vector<std::int64_t> steps;
+  for (const ReadValue& value : by_tag["epoch/test_accuracy"]) steps.push_back(value.step);
+  EXPECT_EQ(steps.size(), 300U);
+  EXPECT_GT(steps.front(), 0);
+  EXPECT_EQ(std::set<std::int64_t>(steps.begin(), steps.end()).size(), 300U) << "each at a step of its own";
 }
 
 TEST_F(RunTensorboardFolder, APartThatGoesOnVoidsLaterStepsOfThePartBefore) {

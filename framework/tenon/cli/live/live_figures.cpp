@@ -73,28 +73,29 @@ std::string curve(const std::deque<double>& values, int columns, bool unicode) {
 
 std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
 
+std::string three(const char* when, std::int64_t reserved, std::int64_t allocated, std::int64_t requested) {
+  return fmt::format("  {:<6}reserved {:>10}  allocated {:>10}  requested {:>10}", when, bytes_of(reserved),
+                     bytes_of(allocated), bytes_of(requested));
+}
+
 void add_device(std::vector<std::string>& page, const LiveDevice& device, int columns, bool unicode) {
   const MemoryStats& stats = device.stats;
   const std::int64_t reserved = stats.reserved_bytes.current;
-  const std::string of =
-      device.capacity_bytes > 0 ? fmt::format(" of {}", bytes_of(device.capacity_bytes)) : std::string();
-  page.push_back(fmt::format("{}   reserved {}{}{}", device.name, bytes_of(reserved), of,
-                             device.busy ? fmt::format("   busy {}", percent(*device.busy)) : ""));
+  std::string head = fmt::format("{}  {} reserved", device.name, bytes_of(reserved));
+  if (device.capacity_bytes > 0) head += " of " + bytes_of(device.capacity_bytes);
+  if (device.busy) head += fmt::format("  busy {}", percent(*device.busy));
+  head += fmt::format("  {} device calls", stats.device_calls());
+  if (stats.ooms > 0) head += fmt::format("  out of memory {}", stats.ooms);
+  page.push_back(head);
   const std::int64_t whole = device.capacity_bytes > 0 ? device.capacity_bytes : stats.reserved_bytes.peak;
   page.push_back("  " + bar(share(reserved, whole), std::clamp(columns - 4, 10, 60), unicode));
-  const auto three = [](std::int64_t reserved_bytes, std::int64_t allocated_bytes, std::int64_t requested_bytes) {
-    return fmt::format("reserved {:>11}   allocated {:>11}   requested {:>11}", bytes_of(reserved_bytes),
-                       bytes_of(allocated_bytes), bytes_of(requested_bytes));
-  };
-  page.push_back("  now        " + three(reserved, stats.allocated_bytes.current, stats.requested_bytes.current));
-  page.push_back("  step peak  " +
-                 three(stats.reserved_bytes.peak, stats.allocated_bytes.peak, stats.requested_bytes.peak));
+  page.push_back(three("now", reserved, stats.allocated_bytes.current, stats.requested_bytes.current));
+  page.push_back(three("peak", stats.reserved_bytes.peak, stats.allocated_bytes.peak, stats.requested_bytes.peak));
   const auto excess =
       excess_of(static_cast<double>(stats.reserved_bytes.peak), static_cast<double>(stats.requested_bytes.peak));
-  page.push_back(fmt::format("  fragmentation: external {}, internal {}   excess {}   device calls {}{}",
+  page.push_back(fmt::format("  fragmentation external {}, internal {}   excess {}",
                              percent(device.external_fragmentation()), percent(device.internal_fragmentation()),
-                             excess ? percent(*excess) : "-", stats.device_calls(),
-                             stats.ooms > 0 ? fmt::format("   out of memory {}", stats.ooms) : ""));
+                             excess ? percent(*excess) : "-"));
   for (int i = 0; i < kPurposeCount; ++i) {
     const Stat& stat = stats.requested_by_purpose[static_cast<std::size_t>(i)];
     if (stat.peak == 0) continue;
@@ -104,6 +105,27 @@ void add_device(std::vector<std::string>& page, const LiveDevice& device, int co
                     bar(share(stat.peak, stats.requested_bytes.peak), std::clamp(columns - 52, 0, 24), unicode)));
   }
 }
+
+/// What is beyond the last row is counted there; the notes go first, the oldest of them before the others.
+void fit(std::vector<std::string>& page, std::size_t notes, std::size_t rows) {
+  if (page.size() <= rows) return;
+  const std::size_t gone = std::min(page.size() - rows, notes > 1 ? notes - 1 : 0);
+  const auto first_note = page.end() - static_cast<std::ptrdiff_t>(notes);
+  page.erase(first_note, first_note + static_cast<std::ptrdiff_t>(gone));
+  if (page.size() <= rows) return;
+  const std::size_t left_out = page.size() - rows + 1;
+  page.resize(rows);
+  if (rows > 1) page.back() = fmt::format("({} more lines: make the window higher)", left_out);
+}
+
+/// Without what would be more than a line.
+std::string in_one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, ' ');
+  return text;
+}
+
+const char* unit_of(const Progress& now) { return now.phase == "serve" ? "requests/s" : "examples/s"; }
 
 }  // namespace
 
@@ -117,36 +139,41 @@ double LiveDevice::internal_fragmentation() const {
 std::string live_line(const LiveFigures& figures) {
   const Progress& now = figures.now;
   std::string text = where(now);
-  if (now.steps > 0 && !std::isnan(now.loss)) text += "  loss " + loss_text(now.loss);
-  if (figures.examples_per_second) text += fmt::format("  {} examples/s", number(*figures.examples_per_second));
+  if (now.loss) text += "  loss " + loss_text(*now.loss);
+  if (figures.examples_per_second) text += fmt::format("  {} {}", number(*figures.examples_per_second), unit_of(now));
   for (const LiveDevice& device : figures.devices) {
+    const MemoryStats& stats = device.stats;
     text += fmt::format("  {}: requested {}, reserved {}, fragmentation {}", device.name,
-                        bytes_of(device.stats.requested_bytes.current), bytes_of(device.stats.reserved_bytes.current),
+                        bytes_of(stats.requested_bytes.current), bytes_of(stats.reserved_bytes.current),
                         percent(device.external_fragmentation()));
     if (device.busy) text += fmt::format(", busy {}", percent(*device.busy));
-    text += fmt::format(", {} device calls", device.stats.device_calls());
+    text += fmt::format(", {} device calls; peaks", stats.device_calls());
+    for (int i = 0; i < kPurposeCount; ++i) {
+      const Stat& stat = stats.requested_by_purpose[static_cast<std::size_t>(i)];
+      if (stat.peak != 0) text += fmt::format(" {} {}", name_of(static_cast<Purpose>(i)), bytes_of(stat.peak));
+    }
   }
-  return text;
+  return in_one_line(std::move(text));
 }
 
 std::vector<std::string> live_page(const LiveFigures& figures, int columns, int rows, bool unicode) {
   columns = std::max(columns, kNarrowest);
   const Progress& now = figures.now;
   std::vector<std::string> page;
-  page.push_back(fmt::format("{}   {}", figures.name, figures.allocator));
+  page.push_back(fmt::format("{}{}   {}", figures.label, figures.name, figures.allocator));
   page.push_back(where(now));
   const double done = share(now.step, now.steps);
   page.push_back(fmt::format("{} {:>3.0f} %   {}{}", bar(done, std::clamp(columns - 40, 10, 60), unicode), 100 * done,
                              format_duration(figures.seconds),
                              figures.seconds_left ? ", " + format_duration(*figures.seconds_left) + " left" : ""));
   page.emplace_back();
-  if (now.steps > 0 && !std::isnan(now.loss)) {
-    const std::string loss = fmt::format("loss {}  ", loss_text(now.loss));
+  if (now.loss) {
+    const std::string loss = fmt::format("loss {}  ", loss_text(*now.loss));
     page.push_back(loss + curve(figures.losses, columns - static_cast<int>(loss.size()), unicode));
   }
   std::string speed;
-  if (figures.examples_per_second) speed = fmt::format("{} examples/s   ", number(*figures.examples_per_second));
-  if (now.step_ms > 0) speed += fmt::format("{:.1f} ms the last step   ", now.step_ms);
+  if (figures.examples_per_second) speed = fmt::format("{} {}   ", number(*figures.examples_per_second), unit_of(now));
+  if (figures.step_ms > 0) speed += fmt::format("{:.2f} ms a step   ", figures.step_ms);
   if (now.learning_rate) speed += fmt::format("learning rate {:.4g}", *now.learning_rate);
   if (!speed.empty()) page.push_back(speed);
   for (const LiveDevice& device : figures.devices) {
@@ -155,14 +182,8 @@ std::vector<std::string> live_page(const LiveFigures& figures, int columns, int 
   }
   if (!figures.notes.empty()) page.emplace_back();
   page.insert(page.end(), figures.notes.begin(), figures.notes.end());
-  if (static_cast<int>(page.size()) > rows) {  // the latest notes stay, where there is room for some
-    const auto over = static_cast<std::ptrdiff_t>(page.size()) - rows;
-    const auto notes = static_cast<std::ptrdiff_t>(figures.notes.size());
-    const auto gone = std::min(over, std::max<std::ptrdiff_t>(notes - 1, 0));
-    page.erase(page.end() - notes, page.end() - notes + gone);
-    page.resize(static_cast<std::size_t>(std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(page.size()), rows)));
-  }
-  for (std::string& line : page) line = shortened(line, static_cast<std::size_t>(columns));
+  fit(page, figures.notes.size(), static_cast<std::size_t>(std::max(rows, 1)));
+  for (std::string& line : page) line = shortened(in_one_line(std::move(line)), static_cast<std::size_t>(columns));
   return page;
 }
 

@@ -27,13 +27,16 @@ struct LiveDevice {
 };
 
 struct LiveFigures {
+  std::string label;      ///< of a cell
   std::string name;       ///< the experiment's
   std::string allocator;  ///< as a SPEC
   Progress now;
-  double seconds = 0;                         ///< since the run began
-  std::optional<double> seconds_left;         ///< of its steps
-  std::optional<double> examples_per_second;  ///< since the last look; none outside of training
-  std::int64_t examples = 0;                  ///< in all
+  double seconds = 0;                  ///< since the run began
+  std::optional<double> seconds_left;  ///< of its steps
+  std::optional<double>
+      examples_per_second;    ///< between the two last looks with a step between them; of serving, requests
+  double step_ms = 0;         ///< the median of the latest steps; 0: there was none
+  std::int64_t examples = 0;  ///< in all
   std::vector<LiveDevice> devices;
   std::deque<double> losses;      ///< of the latest looks, oldest first
   std::deque<std::string> notes;  ///< the latest

@@ -3,14 +3,19 @@
 #include <tenon/core/error.h>
 #include <tenon/memory/purpose.h>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -58,12 +63,6 @@ class Families {
  private:
   std::vector<MetricFamily> families_;
 };
-
-/// They end with the process: to stop one takes up to two seconds.
-std::vector<std::unique_ptr<prometheus::Exposer>>& running_servers() {
-  static auto* const servers = new std::vector<std::unique_ptr<prometheus::Exposer>>();
-  return *servers;
-}
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
@@ -131,20 +130,40 @@ std::vector<MetricFamily> families_of(const LiveFigures& figures) {
     families.add(name, help, MetricType::Gauge, {}, value);
   };
   families.add("tenon_run_info", "The experiment and its allocator", MetricType::Gauge,
-               {{.name = "name", .value = figures.name}, {.name = "allocator", .value = figures.allocator}}, 1);
+               {{.name = "name", .value = figures.name},
+                {.name = "cell", .value = figures.label},
+                {.name = "allocator", .value = figures.allocator}},
+               1);
   gauge("tenon_run_seconds", "Since the run began", figures.seconds);
   gauge("tenon_epoch", "From 1", figures.now.epoch);
   families.add("tenon_steps_total", "Training steps done", MetricType::Counter, {}, real(figures.now.step));
   gauge("tenon_planned_steps", "Training steps of the run in all", real(figures.now.steps));
-  families.add("tenon_examples_total", "Examples trained on by this process", MetricType::Counter, {},
+  families.add("tenon_examples_total", "Examples trained on, or requests served", MetricType::Counter, {},
                real(figures.examples));
-  if (!std::isnan(figures.now.loss)) gauge("tenon_loss", "Of the latest step", figures.now.loss);
+  if (figures.now.loss) gauge("tenon_loss", "Of the latest step", *figures.now.loss);
   if (figures.now.learning_rate) gauge("tenon_learning_rate", "Of the latest step", *figures.now.learning_rate);
-  if (figures.now.step_ms > 0) gauge("tenon_step_seconds", "Of the latest step", figures.now.step_ms / 1000);
+  if (figures.step_ms > 0) gauge("tenon_step_seconds", "The median of the latest steps", figures.step_ms / 1000);
   if (figures.examples_per_second)
-    gauge("tenon_examples_per_second", "Since the look before", *figures.examples_per_second);
+    gauge("tenon_examples_per_second", "Or requests, since the look before", *figures.examples_per_second);
   add_each_device(families, figures);
   return families.take();
+}
+
+/// Why nobody can listen there; empty: somebody can.
+std::string problem_of_listening(const Address& where) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(where.port));
+  if (::inet_pton(AF_INET, where.host.c_str(), &address.sin_addr) != 1) return "it is no IPv4 address";
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return std::strerror(errno);
+  const int on = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool is_free =
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && ::listen(socket, 1) == 0;
+  const std::string problem = is_free ? "" : std::strerror(errno);
+  ::close(socket);
+  return problem;
 }
 
 }  // namespace
@@ -162,19 +181,34 @@ std::string MetricsServer::problem_of(const std::string& address) {
   return parsed(address) ? "" : fmt::format("'{}' is not [ADDRESS:]PORT, with a port from 0 to 65535", address);
 }
 
+bool MetricsServer::takes_free_port(const std::string& address) {
+  const std::optional<Address> where = parsed(address);
+  return where && where->port == 0;
+}
+
 MetricsServer::MetricsServer(const std::string& address) : served_(std::make_shared<Served>()) {
   const std::optional<Address> where = parsed(address);
   if (!where) throw ConfigError("--metrics: " + problem_of(address));
-  std::unique_ptr<prometheus::Exposer> exposer;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(fmt::format("--metrics: nobody can listen on {}:{}: {}; port 0 is one that is free", where->host,
+                            where->port, why));
+  };
+  if (const std::string problem = problem_of_listening(*where); !problem.empty()) refuse(problem);
+  // What is served stays until the process ends: the run's last figures, and since it takes up to two seconds to stop.
+  struct Running {
+    std::shared_ptr<Served> served;
+    std::unique_ptr<prometheus::Exposer> exposer;
+  };
+  static auto* const running = new std::vector<Running>();
   try {
-    exposer = std::make_unique<prometheus::Exposer>(fmt::format("{}:{}", where->host, where->port), /*num_threads=*/1);
+    running->push_back({served_, std::make_unique<prometheus::Exposer>(fmt::format("{}:{}", where->host, where->port),
+                                                                       /*num_threads=*/1)});
   } catch (const std::exception& problem) {
-    throw Error(fmt::format("--metrics: nobody can listen on {}:{} ({}); 0 is a port that is free", where->host,
-                            where->port, problem.what()));
+    refuse(problem.what());
   }
-  url_ = fmt::format("http://{}:{}/metrics", where->host, exposer->GetListeningPorts().front());
-  exposer->RegisterCollectable(served_);  // it keeps a weak one
-  running_servers().push_back(std::move(exposer));
+  prometheus::Exposer& exposer = *running->back().exposer;
+  url_ = fmt::format("http://{}:{}/metrics", where->host, exposer.GetListeningPorts().front());
+  exposer.RegisterCollectable(served_);
 }
 
 MetricsServer::~MetricsServer() = default;

@@ -10,10 +10,11 @@ namespace tenon::cli {
 
 class MetricsServer {
  public:
-  /// "9464", "127.0.0.1:9464", "[::]:9464"; without an address this machine alone can ask; port 0: one that is free.
+  /// "9464", "127.0.0.1:9464", "0.0.0.0:9464": IPv4; without an address this machine alone can ask; port 0: one that is
+  /// free.
   /// Throws ConfigError where it is no such word, Error where nobody can listen there.
   explicit MetricsServer(const std::string& address);
-  /// Nothing is answered any more.
+  /// The last figures are answered as long as the process lives.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
@@ -23,6 +24,8 @@ class MetricsServer {
   /// What is answered from now on.
   void publish(const LiveFigures& figures);
 
+  /// Whether such a word leaves the port open.
+  static bool takes_free_port(const std::string& address);
   /// What is wrong with such a word; empty: nothing.
   static std::string problem_of(const std::string& address);
 

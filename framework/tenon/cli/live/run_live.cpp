@@ -12,8 +12,10 @@
 #include <langinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
-#include <cmath>
+#include <cstddef>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -55,14 +57,13 @@ RunLive::RunLive(const ExperimentConfig& experiment, LiveSettings settings, std:
     : devices_(experiment.devices.empty() ? std::vector<Device>{experiment.device} : experiment.devices),
       settings_(std::move(settings)),
       inner_(std::move(inner)) {
-  figures_.name = settings_.label + experiment.name;
+  figures_.label = settings_.label;
+  figures_.name = experiment.name;
   figures_.allocator = fmt::format("{} on {}", experiment.allocator.policy.name, experiment.device_names());
-  if (!settings_.metrics.empty()) {
-    metrics_ = std::make_unique<MetricsServer>(settings_.metrics);
-    metrics_->publish(figures_);
-    say(fmt::format("{}metrics: {}", settings_.label, metrics_->url()));
-  }
-  if (settings_.watch && is_terminal(STDERR_FILENO)) screen_ = std::make_unique<WatchScreen>();
+  if (settings_.metrics.empty()) return;
+  metrics_ = std::make_unique<MetricsServer>(settings_.metrics);
+  metrics_->publish(figures_);
+  if (!settings_.quiet) say(fmt::format("{}metrics: {}", settings_.label, metrics_->url()));
 }
 
 RunLive::~RunLive() {
@@ -77,20 +78,26 @@ bool RunLive::is_due(Clock::time_point now) const {
 
 void RunLive::progress(const Progress& now) {
   if (!settings_.watch) inner_->progress(now);
-  if (now.phase == "train") figures_.examples += now.examples;
+  const bool is_step = now.phase == "train" || now.phase == "serve";
   const Clock::time_point at = Clock::now();
-  if (now.phase == "train" && first_step_ < 0) {
+  if (is_step) {
+    figures_.examples += now.examples;
+    step_ms_.push_back(now.step_ms);
+  }
+  if (is_step && first_step_ < 0) {
     first_step_ = now.step;
     first_step_at_ = at;
   }
-  const bool is_last = now.steps > 0 && now.step == now.steps && now.phase == "tested";
+  const bool is_last = now.steps > 0 && now.step == now.steps && (now.phase == "tested" || now.phase == "serve");
   if (now.phase == "reading data" || (!is_due(at) && !is_last)) return;
   look(now, at);
   show();
 }
 
 void RunLive::look(const Progress& now, Clock::time_point at) {
+  const std::optional<double> loss = now.loss ? now.loss : figures_.now.loss;
   figures_.now = now;
+  figures_.now.loss = loss;  // in a test the last step's
   figures_.seconds = seconds_between(start_, at);
   figures_.seconds_left.reset();
   if (first_step_ >= 0 && now.step > first_step_) {
@@ -98,11 +105,15 @@ void RunLive::look(const Progress& now, Clock::time_point at) {
     figures_.seconds_left = per_step * static_cast<double>(now.steps - now.step);
   }
   const double passed = seconds_between(last_look_, at);
-  figures_.examples_per_second.reset();
-  if (now.phase == "train" && has_looked_ && passed > 0)
-    figures_.examples_per_second = static_cast<double>(figures_.examples - looked_examples_) / passed;
-  if (now.phase == "train") {
-    figures_.losses.push_back(now.loss);
+  const std::int64_t examples = figures_.examples - looked_examples_;
+  if (has_looked_ && passed > 0 && examples > 0) figures_.examples_per_second = static_cast<double>(examples) / passed;
+  if (!step_ms_.empty()) {
+    std::ranges::nth_element(step_ms_, step_ms_.begin() + static_cast<std::ptrdiff_t>(step_ms_.size() / 2));
+    figures_.step_ms = step_ms_[step_ms_.size() / 2];
+    step_ms_.clear();
+  }
+  if (now.phase == "train" && now.loss) {
+    figures_.losses.push_back(*now.loss);
     if (figures_.losses.size() > kLosses) figures_.losses.pop_front();
   }
   figures_.devices.clear();
@@ -118,10 +129,20 @@ void RunLive::look(const Progress& now, Clock::time_point at) {
   has_looked_ = true;
 }
 
+/// The terminal is taken when there is something to show, unless a shell has put this job into the background.
+bool RunLive::has_screen() {
+  const pid_t job = settings_.shell_job > 0 ? settings_.shell_job : ::getpid();
+  if (!had_screen_ && is_terminal(STDERR_FILENO) && is_in_foreground(job)) {
+    had_screen_ = true;
+    screen_ = std::make_unique<WatchScreen>(job);
+  }
+  return screen_ != nullptr && screen_->is_open();
+}
+
 void RunLive::show() {
   if (metrics_ != nullptr) metrics_->publish(figures_);
   if (!settings_.watch) return;
-  if (screen_ != nullptr && screen_->is_open()) {
+  if (has_screen()) {
     screen_->show(live_page(figures_, screen_->columns(), screen_->rows(), has_unicode()));
   } else {
     say(settings_.label + live_line(figures_));
@@ -129,10 +150,11 @@ void RunLive::show() {
 }
 
 void RunLive::note(std::string_view line) {
-  if (screen_ == nullptr || !screen_->is_open()) return inner_->note(line);
-  kept_notes_.emplace_back(line);
   figures_.notes.emplace_back(line);
   if (figures_.notes.size() > kNotes) figures_.notes.pop_front();
+  if (screen_ == nullptr || !screen_->is_open()) return inner_->note(line);
+  kept_notes_.emplace_back(line);
+  screen_->keep(settings_.label + std::string(line));
 }
 
 }  // namespace tenon::cli

@@ -22,6 +22,8 @@ struct LiveSettings {
   std::string metrics;          ///< the address; empty: none
   double interval_seconds = 1;  ///< between two looks
   std::string label;            ///< of a cell
+  bool quiet = false;
+  int shell_job = 0;  ///< the process that the terminal belongs to; 0: this one
 };
 
 /// Looks at the run from within, between its steps. Stands before `inner`, which shows progress where nothing is
@@ -40,13 +42,16 @@ class RunLive final : public ProgressSink {
   bool is_due(Clock::time_point now) const;
   void look(const Progress& now, Clock::time_point at);
   void show();
+  bool has_screen();
 
   const std::vector<Device> devices_;
   const LiveSettings settings_;
   const std::unique_ptr<ProgressSink> inner_;
   std::unique_ptr<WatchScreen> screen_;
   std::unique_ptr<MetricsServer> metrics_;
+  bool had_screen_ = false;
   std::vector<std::string> kept_notes_;  ///< that only the screen has shown
+  std::vector<double> step_ms_;          ///< since the last look
   LiveFigures figures_;
   Clock::time_point start_ = Clock::now(), last_look_ = start_;
   bool has_looked_ = false;

@@ -1,4 +1,5 @@
-// The painter gets pages as messages, one after the other, and ends with the last holder of the other end.
+// The painter gets messages, one after the other: pages, lines to keep, the end. It ends with the last holder of the
+// other end, too, and then writes what it has kept.
 #include <tenon/cli/live/watch_screen.h>
 #include <tenon/cli/terminal/terminal.h>
 
@@ -12,13 +13,14 @@
 #include <cerrno>
 #include <clocale>
 #include <csignal>
-#include <string_view>
+#include <cstdio>
 
 namespace tenon::cli {
 
 namespace {
 
 constexpr std::size_t kLargestPage = 1 << 16;
+enum Kind : char { kPage = 'p', kKept = 'k', kEnd = 'e' };
 
 winsize terminal_size() {
   winsize size{};
@@ -42,44 +44,94 @@ void paint_page(std::string_view page) {
   ::refresh();
 }
 
-/// Ctrl-C is for the run, which ends this.
-void paint(int peer) {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_IGN);
+volatile std::sig_atomic_t is_to_stop = 0;
+
+/// Ctrl-Z: the shell gets the terminal as it was. The next page is painted when it is ours again.
+void stop_where_asked() {
+  if (is_to_stop == 0) return;
+  is_to_stop = 0;
+  ::endwin();
+  ::raise(SIGSTOP);
+}
+
+void take_signals() {
+  // Ctrl-C is for the run, which ends this. A cell of a sweep is no foreground group, but its sweep is.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTTOU}) ::signal(number, SIG_IGN);
+  struct sigaction stops {};
+  stops.sa_handler = [](int) { is_to_stop = 1; };  // without SA_RESTART: it wakes the painter
+  ::sigaction(SIGTSTP, &stops, nullptr);
+}
+
+/// Until the end; the lines to keep where that was not said.
+std::string paint_until_end(int peer, pid_t job) {
+  std::string message(kLargestPage, '\0'), kept;
+  while (true) {
+    const ssize_t got = ::recv(peer, message.data(), message.size(), 0);
+    stop_where_asked();
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return kept;
+    const std::string_view text(message.data() + 1, static_cast<std::size_t>(got) - 1);
+    if (message[0] == kEnd) return "";
+    if (message[0] == kKept) kept.append(text).append("\n");
+    if (message[0] != kPage) continue;
+    if (is_in_foreground(job)) {
+      paint_page(text);
+    } else if (!::isendwin()) {
+      ::endwin();
+    }
+  }
+}
+
+void paint(int peer, pid_t job) {
+  take_signals();
   std::setlocale(LC_ALL, "");
   SCREEN* const screen = ::newterm(nullptr, stderr, stdin);
   if (screen == nullptr) return;
   ::curs_set(0);
-  std::string page(kLargestPage, '\0');
-  while (true) {
-    const ssize_t got = ::recv(peer, page.data(), page.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    paint_page(std::string_view(page).substr(0, static_cast<std::size_t>(got)));
-  }
-  ::endwin();
+  const std::string kept = paint_until_end(peer, job);
+  if (!::isendwin()) ::endwin();
+  std::fputs(kept.c_str(), stderr);
 }
 
 }  // namespace
 
-WatchScreen::WatchScreen() : painter_(fork_to_talk("the screen of --watch", paint)) { has_terminal(); }
+bool is_in_foreground(pid_t job) {
+  const pid_t group = ::getpgid(job);
+  return group > 0 && ::tcgetpgrp(STDERR_FILENO) == group;
+}
+
+WatchScreen::WatchScreen(pid_t job)
+    : painter_(fork_to_talk("the screen of --watch", [job](int peer) { paint(peer, job); })) {
+  has_terminal();
+}
 
 WatchScreen::~WatchScreen() { erase(); }
 
 int WatchScreen::columns() const { return terminal_size().ws_col; }
 int WatchScreen::rows() const { return terminal_size().ws_row; }
 
+bool WatchScreen::send(char kind, std::string_view text, bool may_wait) {
+  std::string message = kind + std::string(text);
+  message.resize(std::min(message.size(), kLargestPage));
+  const int flags = MSG_NOSIGNAL | (may_wait ? 0 : MSG_DONTWAIT);
+  return ::send(painter_.answer, message.data(), message.size(), flags) >= 0 || errno == EAGAIN || errno == EINTR ||
+         errno == ENOBUFS;
+}
+
 void WatchScreen::show(const std::vector<std::string>& page) {
   if (!is_open()) return;
   std::string text;
   for (const std::string& line : page) text += line + "\n";
-  text.resize(std::min(text.size(), kLargestPage));
-  if (text.empty()) return;
-  const ssize_t sent = ::send(painter_.answer, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) erase();
+  if (!send(kPage, text, /*may_wait=*/false)) erase();
+}
+
+void WatchScreen::keep(std::string_view line) {
+  if (is_open() && !send(kKept, line, /*may_wait=*/false)) erase();
 }
 
 void WatchScreen::erase() {
   if (!is_open()) return;
+  send(kEnd, "", /*may_wait=*/true);
   ::close(painter_.answer);
   wait_for_end(painter_.pid);
   painter_ = {};

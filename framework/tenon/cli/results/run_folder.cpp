@@ -248,6 +248,10 @@ RunOptions resumed_options(const RunOptions& options) {
   resumed.launcher = options.launcher;
   resumed.launcher_args = options.launcher_args;
   if (options.has_deadline) resumed.call_seconds = options.call_seconds;
+  resumed.watch = options.watch;
+  resumed.metrics = options.metrics;
+  resumed.interval = options.interval;
+  resumed.has_interval = options.has_interval;
   resumed.quiet = options.quiet;
   resumed.format = options.format;
   const fs::path file = fs::path(manifest->folder) / manifest->command.file;

@@ -3,19 +3,7 @@
 
 #include <tenon/cli/sections.h>
 
-#include <fmt/format.h>
-
-#include <utility>
-
 namespace tenon::cli {
-
-std::vector<std::string> watch_words(const RunOptions& options) {
-  std::vector<std::string> words;
-  if (options.watch) words.emplace_back("--watch");
-  if (!options.metrics.empty()) words.insert(words.end(), {"--metrics", options.metrics});
-  if (options.has_interval) words.insert(words.end(), {"--interval", fmt::format("{}", options.interval)});
-  return words;
-}
 
 std::string record_override(const RunOptions& options) { return "report.record=[" + options.record + "]"; }
 

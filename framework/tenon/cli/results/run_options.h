@@ -37,20 +37,18 @@ struct RunOptions {
   int work_on = -1;                    ///< and which one of them; -1: one after the other
   double call_seconds = kCallSeconds;  ///< that one call of the allocator may take
   bool has_deadline = false;           ///< it was asked for
-  std::string folder;            ///< to be in for the words to mean what they do, where that is not the user's own
-  std::string label;             ///< of a cell, set by the sweep that started us
-  int parent = 0;                ///< the sweep's process
-  unsigned cells_at_a_time = 1;  ///< of the sweep, at most
-  std::vector<int> after_death;  ///< descriptors of a run that crashed: see watch/death_report.h
+  std::string folder;               ///< to be in for the words to mean what they do, where that is not the user's own
+  std::string label;                ///< of a cell, set by the sweep that started us
+  std::vector<std::string> varied;  ///< so, the settings in which cells differ
+  int parent = 0;                   ///< the sweep's process
+  unsigned cells_at_a_time = 1;     ///< of the sweep, at most
+  std::vector<int> after_death;     ///< descriptors of a run that crashed: see watch/death_report.h
   bool is_cell() const { return !label.empty(); }
   TableFormat format = TableFormat::kTable;
 };
 
 /// The configuration that this asks for: --record is a setting like any other.
 ConfigRequest request_of(const RunOptions& options);
-
-/// How a cell is watched that is part of this.
-std::vector<std::string> watch_words(const RunOptions& options);
 
 /// "report.record=[…]", as a word of a command line.
 std::string record_override(const RunOptions& options);

@@ -60,10 +60,10 @@ class OneRun {
       : options_(options),
         config_(config),
         experiment_(config.experiment()),
+        line_(progress_of(options, experiment_)),
         opened_(open_run_folder(options, config)) {
     if (!options.quiet) say_what_was_there();
     place_layer_files(experiment_, path());
-    line_ = progress_of(options, experiment_);
     std::error_code ignored;
     state_ = {.file = fs::absolute(path() / kStateFile),
               .go_on = opened_.goes_on && fs::exists(path() / kStateFile, ignored),
@@ -73,7 +73,7 @@ class OneRun {
     record_.cells_at_a_time = opened_.manifest.cells_at_a_time;
     record_.is_checkpointed = experiment_.section("train").boolean("checkpoint");
     recorded_ = experiment_;
-    recording_ = std::make_unique<RunRecording>(recorded_, hparams_of(config), path(), *line_);
+    recording_ = std::make_unique<RunRecording>(recorded_, hparams_of(config, options.varied), path(), *line_);
     watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
                                                    .allocator = experiment_.allocator.policy.name,
                                                    .plugin = file_of_allocator(experiment_),
@@ -376,10 +376,10 @@ class OneRun {
   const RunOptions& options_;
   const Config& config_;
   ExperimentConfig experiment_;
+  std::unique_ptr<ProgressSink> line_;  ///< before the folder: what cannot be shown leaves that as it was
   OpenedFolder opened_;
   RunState state_;
   ExperimentConfig recorded_;  ///< with a layer more
-  std::unique_ptr<ProgressSink> line_;
   std::unique_ptr<RunRecording> recording_;
   std::unique_ptr<RunWatch> watch_;
   std::chrono::steady_clock::time_point start_;

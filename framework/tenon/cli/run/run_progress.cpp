@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <utility>
 
 namespace tenon::cli {
@@ -18,7 +17,7 @@ void RunProgress::progress(const Progress& now) {
   std::string text = label_ + now.phase;
   if (now.epochs > 0) text += fmt::format("  epoch {}/{}", now.epoch, now.epochs);
   if (now.steps > 0) text += fmt::format("  step {}/{}", now.step, now.steps);
-  if (now.steps > 0 && !std::isnan(now.loss)) text += "  loss " + loss_text(now.loss);  // a device may hold none
+  if (now.loss) text += "  loss " + loss_text(*now.loss);
   if (now.step > 0 && now.steps > now.step) {
     const double per_step = line_.seconds() / static_cast<double>(now.step);
     text += fmt::format("  {} left", format_duration(per_step * static_cast<double>(now.steps - now.step)));
@@ -41,7 +40,9 @@ std::unique_ptr<ProgressSink> progress_of(const RunOptions& options, const Exper
                                    LiveSettings{.watch = options.watch,
                                                 .metrics = options.metrics,
                                                 .interval_seconds = options.interval,
-                                                .label = options.label},
+                                                .label = options.label,
+                                                .quiet = options.quiet,
+                                                .shell_job = options.parent},
                                    std::move(line));
 }
 

@@ -27,6 +27,7 @@ constexpr char kLayer[] = "tenon run's recorder";
 RunRecording::RunRecording(ExperimentConfig& experiment, HParams hparams, std::filesystem::path folder,
                            ProgressSink& inner)
     : device_(experiment.device),
+      devices_(experiment.devices),
       policy_(experiment.allocator),
       folder_(std::move(folder)),
       inner_(inner),
@@ -103,10 +104,19 @@ void RunRecording::progress(const Progress& now) {
   inner_.progress(now);
   // With the model still there, when the run has ended nothing is; after the last test, whose batches may be the peak.
   if (wants_history() && now.phase == "tested" && now.step == now.steps) last_step_ = picture();
-  if (now.phase != "train" || now.step <= last_written_step_) return;
+  if ((now.phase != "train" && now.phase != "serve") || now.step <= last_written_step_) return;
   last_written_step_ = now.step;
-  tell_tensorboard(
-      [&](RunTensorboard& tensorboard) { tensorboard.step(now, device_state(device_).allocator().stats()); });
+  tell_tensorboard([&](RunTensorboard& tensorboard) {
+    std::vector<DeviceStats> devices;
+    for (const Device& device : devices_)
+      devices.push_back({devices_.size() > 1 ? device.str() : "", device_state(device).allocator().stats()});
+    tensorboard.step(now, devices);
+  });
+}
+
+void RunRecording::figures(const ExperimentResult& part) {
+  tell_tensorboard([&](RunTensorboard& tensorboard) { tensorboard.epochs(part.epochs, last_written_step_); });
+  inner_.figures(part);
 }
 
 void RunRecording::earlier_figures(const ExperimentResult& earlier) {

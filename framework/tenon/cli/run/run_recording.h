@@ -33,6 +33,7 @@ class RunRecording final : public ProgressSink {
   void progress(const Progress& now) override;
   void note(std::string_view line) override;
   void beginning() override;
+  void figures(const ExperimentResult& part) override;
   void earlier_figures(const ExperimentResult& earlier) override;
   bool is_stopping() const override { return inner_.is_stopping(); }
 
@@ -61,6 +62,7 @@ class RunRecording final : public ProgressSink {
   bool attempt(Write write);
 
   Device device_;
+  std::vector<Device> devices_;
   StackConfig policy_;
   std::string plugin_;  ///< of an allocator that was chosen by a path
   std::filesystem::path folder_;

@@ -190,7 +190,7 @@ class Sweep {
     words.insert(words.end(), {"--deadline", fmt::format("{}", options_.call_seconds), "--cells-at-a-time",
                                std::to_string(at_a_time_)});
     if (options_.quiet) words.push_back("--quiet");
-    for (std::string& word : watch_words(options_)) words.push_back(std::move(word));
+    for (std::string& word : words_of_each(options_, cells_)) words.push_back(std::move(word));
     return words;
   }
 

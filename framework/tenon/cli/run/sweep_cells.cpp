@@ -7,11 +7,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tenon::cli {
 
+namespace {
+
+std::string key_of(const std::string& word) { return word.substr(0, word.find('=')); }
+
+}  // namespace
+
+std::vector<std::string> words_of_each(const RunOptions& options, const std::vector<SweepPoint>& cells) {
+  std::vector<std::string> words;
+  if (options.watch) words.emplace_back("--watch");
+  if (!options.metrics.empty()) words.insert(words.end(), {"--metrics", options.metrics});
+  if (options.has_interval) words.insert(words.end(), {"--interval", fmt::format("{}", options.interval)});
+  std::set<std::string> varied;
+  for (const SweepPoint& cell : cells) {
+    for (const std::string& word : cell.overrides) varied.insert(key_of(word));
+  }
+  for (const std::string& key : varied) words.insert(words.end(), {"--varied", key});
+  return words;
+}
+
 std::vector<std::string> overrides_of(const RunOptions& options, const SweepPoint& cell) {
-  const auto key_of = [](const std::string& word) { return word.substr(0, word.find('=')); };
   std::vector<std::string> words;
   for (const std::string& word : options.overrides) {
     const bool is_swept = std::any_of(cell.overrides.begin(), cell.overrides.end(),

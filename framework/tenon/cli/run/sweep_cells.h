@@ -13,6 +13,9 @@ namespace tenon::cli {
 /// The settings of a cell on the command line: those of the user that the cell does not set itself, then its own.
 std::vector<std::string> overrides_of(const RunOptions& options, const SweepPoint& cell);
 
+/// What the command line of each of these cells has besides: how it is watched, and in which settings they differ.
+std::vector<std::string> words_of_each(const RunOptions& options, const std::vector<SweepPoint>& cells);
+
 /// The options of a cell that is run by itself.
 RunOptions alone(const RunOptions& options, const SweepPoint& cell);
 

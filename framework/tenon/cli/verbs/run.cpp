@@ -110,6 +110,8 @@ void check_watch_options(const RunOptions& options, bool is_sweep) {
     if (options.has_interval) throw ConfigError("--interval is between two looks: it goes with --watch or --metrics");
     return;
   }
+  if (is_sweep && MetricsServer::takes_free_port(options.metrics))
+    throw ConfigError("--metrics 0 would take another port for each cell of the sweep: name a port");
   if (is_sweep && options.jobs > 1)
     throw ConfigError(fmt::format("{} shows one run, and -j {} runs several cells at a time: leave one of both out",
                                   asked, options.jobs));
@@ -280,6 +282,7 @@ void add_run(Verb program, Outcome& outcome) {
   verb.add_option("--work-on", options->work_on).hidden();
   verb.add_option("--label", options->label).hidden();
   verb.add_option("--parent", options->parent).hidden();
+  verb.add_option("--varied", options->varied).hidden();
   verb.add_option("--cells-at-a-time", options->cells_at_a_time).hidden();
   verb.add_option("--after-death", options->after_death).expects(2).hidden();
   verb.footer(example("tenon run experiment.toml train.epochs=3 allocator.name=direct,caching --sweep"));

@@ -111,6 +111,7 @@ class Serving {
     allocator.reset_peak_stats();
     const MemoryStats before = allocator.stats();
     phases_.begin(before);
+    const std::int64_t served_before = served_;
     const auto start = Clock::now();
     arrive();
     admit();
@@ -125,10 +126,14 @@ class Serving {
     result_.timeline.push_back(sample_after(result_.steps, after));
     merge_peaks(result_.memory, after);
     progress_.figures(result_);
-    progress_.progress({.step = result_.steps,
-                        .steps = result_.planned_steps,
-                        .loss = std::numeric_limits<double>::quiet_NaN(),
-                        .phase = "serve"});
+    Progress now = {.step = result_.steps, .steps = result_.steps};
+    if (has_more() && served_ > 0)  // as fast as until now
+      now.steps = result_.steps * static_cast<std::int64_t>(requests_.size()) / served_;
+    if (has_more()) now.steps = std::max({now.steps, result_.planned_steps, result_.steps + 1});
+    now.step_ms = result_.step_ms.back();
+    now.examples = served_ - served_before;
+    now.phase = "serve";
+    progress_.progress(now);
     now_ += 1;
   }
 
