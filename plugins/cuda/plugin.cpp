@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "kernels/kernels.h"
 #include "nvml.h"
+#include "nvtx.h"
 
 #include <tenon/plugin/backend_plugin.h>
 
@@ -30,7 +31,8 @@ class CudaBackend final : public Backend, public ReportsUse {
             OptionSpec::boolean("cudnn_benchmark", defaults.cudnn_benchmark,
                                 "measures the algorithms for each new shape of a convolution and takes the fastest"),
             OptionSpec::boolean("cudnn_deterministic", defaults.cudnn_deterministic,
-                                "convolutions give the same bits from run to run")};
+                                "convolutions give the same bits from run to run"),
+            OptionSpec::boolean("nvtx", false, "ranges of operators, modules and phases, for Nsight Systems")};
   }
   void configure(const Options& options) override {
     capacity_bytes_ = options.size("capacity");
@@ -38,6 +40,13 @@ class CudaBackend final : public Backend, public ReportsUse {
                  .cudnn_allow_tf32 = options.boolean("cudnn_allow_tf32"),
                  .cudnn_benchmark = options.boolean("cudnn_benchmark"),
                  .cudnn_deterministic = options.boolean("cudnn_deterministic")};
+    ranges_.reset();
+    if (!options.boolean("nvtx")) return;
+    if (!has_nvtx())
+      throw Error(
+          "device.cuda.nvtx: this plugin was built without NVTX: install the CUDA Toolkit with its header "
+          "nvtx3/nvToolsExt.h and build again");
+    ranges_ = std::make_unique<NvtxRanges>();
   }
 
   int device_count() override {
@@ -62,7 +71,10 @@ class CudaBackend final : public Backend, public ReportsUse {
     return *driver;
   }
 
-  void shutdown() noexcept override { drivers_.clear(); }
+  void shutdown() noexcept override {
+    ranges_.reset();
+    drivers_.clear();
+  }
 
   DeviceUse look(int index) override { return nvml_.look(pci_address(index)); }
 
@@ -104,7 +116,8 @@ class CudaBackend final : public Backend, public ReportsUse {
   std::size_t capacity_bytes_ = 0;
   Switches switches_;
   Nvml nvml_;
-  mutable std::mutex mutex_;  // guards what follows
+  std::unique_ptr<NvtxRanges> ranges_;  ///< null: nobody wants them
+  mutable std::mutex mutex_;            // guards what follows
   std::string why_;
   std::vector<std::unique_ptr<CudaDriver>> drivers_;
 };

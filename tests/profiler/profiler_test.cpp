@@ -147,6 +147,16 @@ TEST(Profile, RecordsWhereTheProgramCalledAnOperator) {
   FAIL() << "no row of aten::ones";
 }
 
+TEST(Profile, LeavesModulesOutWhereTheyAreNotWanted) {
+  SmallTraining training;
+  Profile profile({.with_modules = false});
+  profile.start();
+  training.step();
+  profile.stop();
+  for (const profiler::Event& event : profile.recording().events) EXPECT_NE(event.kind, profiler::EventKind::kModule);
+  EXPECT_NE(profile.key_averages().find("aten::linear"), nullptr);
+}
+
 TEST(Profile, TellsTheMarksOfARun) {
   Profile profile;
   profile.start();

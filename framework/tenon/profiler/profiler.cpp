@@ -90,7 +90,8 @@ class Profile::Impl {
                                                            .shapes = options_.record_shapes,
                                                            .memory = options_.profile_memory,
                                                            .stacks = options_.with_stack,
-                                                           .flops = options_.with_flops});
+                                                           .flops = options_.with_flops,
+                                                           .modules = options_.with_modules});
   }
   /// As PyTorch's, where there is a schedule.
   void label_step() {
@@ -102,8 +103,6 @@ class Profile::Impl {
     const bool is_worth_it = tells && action_ != ProfilerAction::kWarmup;
     recording_ = recorder_->finish();
     recorder_.reset();
-    if (!options_.with_modules)
-      for (Event& event : recording_.events) event.context = event.kind == EventKind::kModule ? 0 : event.context;
     if (is_worth_it && options_.on_trace_ready) options_.on_trace_ready(owner_);
   }
 

@@ -57,13 +57,12 @@ TENON_API Schedule schedule(const ScheduleOptions& options);
 class Profile;
 
 struct ProfileOptions {
-  bool cpu = true;              ///< operators and what the host does
   bool device = true;           ///< kernels and copies of devices, on the device's own clock
   bool record_shapes = false;   ///< of the operands of operators
   bool profile_memory = false;  ///< what is allocated and freed
   bool with_stack = false;      ///< where the program called an operator: slow
   bool with_flops = false;      ///< floating-point operations of the kernels that have them
-  bool with_modules = true;     ///< modules in the trace, and key_averages() by them
+  bool with_modules = true;     ///< modules in the trace, and their calls counted in key_averages() by module
   Schedule schedule = nullptr;  ///< none: everything from start() to stop()
   std::function<void(Profile& profile)> on_trace_ready = nullptr;  ///< when a recording has ended
 };
@@ -81,7 +80,8 @@ class TENON_API Profile {
   void start();
   /// Ends the recording and calls on_trace_ready, unless nothing was recorded. Throws Error where it has not started.
   void stop();
-  /// A step has ended: where a schedule says so, recording begins, or ends and on_trace_ready is called.
+  /// A step has ended: where a schedule says so, recording begins, or ends and on_trace_ready is called. Not to be
+  /// called inside of a scope that began after the last call.
   void step();
   std::int64_t step_number() const;
 

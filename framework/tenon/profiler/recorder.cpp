@@ -116,6 +116,7 @@ void Recorder::write(RawEvent::Type type, const Write& write) noexcept {
 }
 
 void Recorder::entered(const scopes::Entered& scope) noexcept {
+  if (scope.kind == scopes::Kind::kModule && !options_.modules) return;
   write(RawEvent::Type::kEnter, [&](ThreadBuffer& lines, RawEvent& event) {
     event.kind = scope.kind;
     event.context = scope.context;
@@ -134,6 +135,7 @@ void Recorder::entered(const scopes::Entered& scope) noexcept {
 }
 
 void Recorder::left(scopes::Kind kind, scopes::ContextId context) noexcept {
+  if (kind == scopes::Kind::kModule && !options_.modules) return;
   write(RawEvent::Type::kLeave, [&](ThreadBuffer&, RawEvent& event) {
     event.kind = kind;
     event.context = context;

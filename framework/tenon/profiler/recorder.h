@@ -19,7 +19,7 @@
 namespace tenon::profiler {
 
 struct RecorderOptions {
-  bool device = true, shapes = false, memory = false, stacks = false, flops = false;
+  bool device = true, shapes = false, memory = false, stacks = false, flops = false, modules = true;
 };
 
 /// One line of a buffer.

@@ -1,4 +1,5 @@
 // From a configuration to result.json, whatever happens in between.
+// Long: what ends a run is settled in one place, with all that the run has.
 #include <tenon/cli/run/one_run.h>
 
 #include <tenon/cli/estimate/estimate.h>
@@ -10,6 +11,7 @@
 #include <tenon/cli/run/finished_run.h>
 #include <tenon/cli/run/oom_advice.h>
 #include <tenon/cli/run/rank_run.h>
+#include <tenon/cli/run/run_profile.h>
 #include <tenon/cli/run/run_progress.h>
 #include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/print.h>
@@ -85,6 +87,7 @@ class OneRun {
                                                    .earlier_faults = earlier_faults_,
                                                    .on_new_faults = [this] { keep_faults(all_faults()); }},
                                         *recording_);
+    profile_ = std::make_unique<RunProfile>(experiment_, path(), *watch_);
     recorded_.allocator.policy = watch_->watched(recorded_.allocator.policy);
     set_allocator_decorator([this](const AllocatorInfo& info, std::string_view spec) {
       return watch_->watched_behind_route(info, file_of_allocator(info.name, spec, experiment_));
@@ -266,7 +269,7 @@ class OneRun {
       install(recorded_);
       if (state_.ranks) share_folder(*state_.ranks, fs::absolute(path()));
       recording_->start();
-      record_.result = run_experiment(recorded_, *watch_, state_);
+      record_.result = run_experiment(recorded_, *profile_, state_);
       std::ranges::copy(searched, std::back_inserter(record_.result.figures));
       return true;
     } catch (const conformance::EndOfService&) {
@@ -336,6 +339,8 @@ class OneRun {
       record_.recorded = recording_->finish(record_.result, code == ExitCode::kOutOfMemory, code == ExitCode::kDone);
       unwritten_ = recording_->unwritten();
     }
+    std::ranges::copy(profile_->finish(), std::back_inserter(record_.recorded));
+    if (!unwritten_) unwritten_ = profile_->unwritten();
     write_results();
     watch_->settled();
   }
@@ -382,6 +387,7 @@ class OneRun {
   ExperimentConfig recorded_;  ///< with a layer more
   std::unique_ptr<RunRecording> recording_;
   std::unique_ptr<RunWatch> watch_;
+  std::unique_ptr<RunProfile> profile_;
   std::chrono::steady_clock::time_point start_;
   std::optional<double> earlier_seconds_;  ///< as the result of the part before this one says
   std::vector<RunFault> earlier_faults_;   ///< the same

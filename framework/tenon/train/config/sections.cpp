@@ -1,4 +1,5 @@
 // The settings of a training run: names, types, ranges, defaults, one line of help each. Declared in run_experiment.h.
+#include <tenon/profiler/averages.h>
 #include <tenon/train/input/data_set.h>
 #include <tenon/train/model.h>
 #include <tenon/train/optimizers.h>
@@ -243,10 +244,33 @@ SectionSpec serve_section() {
           {}};
 }
 
+SectionSpec profile_section() {
+  const auto steps = [](const char* name, std::int64_t value, std::int64_t least, const char* help) {
+    return OptionSpec::integer(name, value, help).range(least, kMany);
+  };
+  return {
+      "profile",
+      "which operators some steps call, how long they take and what memory they take: profile.txt (tables), "
+      "profile.chrome.json (for Perfetto and tenon replay), profile.folded (for flame graphs)",
+      {OptionSpec::boolean("enabled", false, "whether steps are recorded"),
+       steps("skip_first", 0, 0, "steps before the first cycle"),
+       steps("wait", 1, 0, "of a cycle, the steps that pass by"),
+       steps("warmup", 1, 0, "the steps that are recorded and thrown away"),
+       steps("active", 3, 1, "the steps that are recorded"), steps("repeat", 1, 0, "how many cycles; 0 = without end"),
+       OptionSpec::boolean("shapes", false, "rows by the shapes of the operands too"),
+       OptionSpec::boolean("memory", true, "what operators allocate and free"),
+       OptionSpec::boolean("stacks", false, "where the program called them (slow)"),
+       OptionSpec::boolean("flops", false, "floating-point operations"),
+       OptionSpec::text("sort_by", "self_cpu_time_total", "what the tables are sorted by, the largest first")
+           .one_of(profiler::sort_keys()),
+       OptionSpec::integer("row_limit", 100, "rows of a table; -1 = all").range(std::int64_t{-1}, kMany)},
+      {}};
+}
+
 }  // namespace
 
 std::vector<SectionSpec> training_sections() {
-  return {model_section(), data_section(), train_section(), serve_section()};
+  return {model_section(), data_section(), train_section(), serve_section(), profile_section()};
 }
 
 }  // namespace tenon

@@ -1,0 +1,67 @@
+// Which steps are recorded is the profiler's matter; here they are counted, and what was recorded is written.
+#include <tenon/cli/run/run_profile.h>
+
+#include <tenon/core/files/atomic_file.h>
+
+#include <fmt/format.h>
+
+namespace tenon::cli {
+
+RunProfile::RunProfile(const ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner)
+    : options_(experiment.section("profile")), folder_(std::move(folder)), inner_(inner) {
+  if (!options_.boolean("enabled")) return;
+  const profiler::Schedule schedule = profiler::schedule({.wait = options_.integer("wait"),
+                                                          .warmup = options_.integer("warmup"),
+                                                          .active = options_.integer("active"),
+                                                          .repeat = options_.integer("repeat"),
+                                                          .skip_first = options_.integer("skip_first")});
+  profile_ = std::make_unique<profiler::Profile>(
+      profiler::ProfileOptions{.record_shapes = options_.boolean("shapes"),
+                               .profile_memory = options_.boolean("memory"),
+                               .with_stack = options_.boolean("stacks"),
+                               .with_flops = options_.boolean("flops"),
+                               .schedule = schedule,
+                               .on_trace_ready = [this](profiler::Profile& ready) { write(ready); }});
+}
+
+RunProfile::~RunProfile() = default;
+
+void RunProfile::beginning() {
+  inner_.beginning();
+  if (profile_ == nullptr) return;
+  profile_->start();
+  is_recording_ = true;
+}
+
+void RunProfile::progress(const Progress& now) {
+  inner_.progress(now);
+  if (is_recording_ && now.phase == "train") profile_->step();
+}
+
+std::vector<std::string> RunProfile::finish() {
+  if (is_recording_) profile_->stop();
+  is_recording_ = false;
+  return files_;
+}
+
+void RunProfile::write(const profiler::Profile& profile) {
+  const std::string name = ++cycle_ == 1 ? "profile" : fmt::format("profile.{}", cycle_);
+  const auto attempt = [&](const std::string& file, const auto& what) {
+    try {
+      what((folder_ / file).string());
+      files_.push_back(file);
+    } catch (const Error& problem) {
+      if (!unwritten_) unwritten_ = problem;
+    }
+  };
+  attempt(name + ".txt", [&](const std::string& path) {
+    const auto group = options_.boolean("shapes") ? profiler::GroupBy::kShape : profiler::GroupBy::kName;
+    const profiler::TableOptions table{.sort_by = options_.text("sort_by"), .row_limit = options_.integer("row_limit")};
+    write_atomically(path, fmt::format("Operators\n{}\nModules\n{}", profile.key_averages(group).table(table),
+                                       profile.key_averages(profiler::GroupBy::kModule).table(table)));
+  });
+  attempt(name + ".chrome.json", [&](const std::string& path) { profile.export_chrome_trace(path); });
+  attempt(name + ".folded", [&](const std::string& path) { profile.export_stacks(path); });
+}
+
+}  // namespace tenon::cli
