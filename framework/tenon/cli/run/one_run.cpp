@@ -1,5 +1,4 @@
 // From a configuration to result.json, whatever happens in between.
-// Long: each way in which a run may end is written down here, since all of them share what stands when it ends.
 // Long: what ends a run is settled in one place, with all that the run has.
 #include <tenon/cli/run/one_run.h>
 
