@@ -122,6 +122,8 @@ TEST_F(DividedLayers, TakeTheTechniquesOfTraining) {
   have_the_losses_of_one(2, "again", "train.checkpoint=true train.micro_batches=2");
   have_the_losses_of_one(2, "some", "train.checkpoint=true train.checkpoint_blocks=2");
   have_the_losses_of_one(2, "mixed", "'train.precision=\"bfloat16-mixed\"'", 2e-2);
+  have_the_losses_of_one(2, "half", "'train.precision=\"float16-mixed\"' train.clip_grad_norm=0.5", 2e-2);
+  EXPECT_EQ(figure(result("half2"), "loss_scale"), figure(result("half1"), "loss_scale")) << "steps left out";
   const Launched dropout = divided(2, "model.dropout=0.1 --out dropout");
   EXPECT_EQ(dropout.code, 0) << dropout.text;
 }

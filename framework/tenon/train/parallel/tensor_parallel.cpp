@@ -109,10 +109,6 @@ void check_tensor_parallel(const ExperimentConfig& config) {
     refuse("train.lora_rank", "matrices beside divided layers would have to be divided with them: leave one out");
   if (train.text("quantize") != "none")
     refuse("train.quantize", "integers are made of whole layers: leave out train.tensor_parallel");
-  if (train.text("precision").starts_with("float16"))
-    refuse("train.precision",
-           "whether a gradient overflowed would be known to one rank alone: with train.tensor_parallel use "
-           "\"bfloat16-mixed\"");
   if (train.text("optimizer_states") != "full")
     refuse("train.optimizer_states",
            "blocks of 8 bits are those of whole parameters, and with train.tensor_parallel a rank has parts: leave one "
