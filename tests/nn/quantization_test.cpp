@@ -369,5 +369,21 @@ TEST(Quantization, GroupsTakeTheScalesOfTheirOwnChannels) {
   }
 }
 
+TEST(Quantization, GroupsWorkInTheSameScratchOneAfterTheOther) {
+  const auto workspace_of = [](std::int64_t groups) {
+    manual_seed(11);
+    const Tensor x = randint(0, 256, {1, groups * 18, 12, 12}).to(kUInt8);
+    const Tensor w = randint(-128, 128, {groups * 20, 18, 3, 3}).to(kInt8), scales = rand({groups * 20}) * 0.01 + 0.001;
+    quantized::Window window;
+    window.groups = groups;
+    AllocatorStack& allocator = device_state(kCPU).allocator();
+    allocator.reset_peak_stats();
+    quantized::conv2d({x, 0.037, 3}, {w, scales}, {}, window, false);
+    return allocator.stats().requested_by_purpose[static_cast<std::size_t>(Purpose::kWorkspace)].peak;
+  };
+  const std::int64_t multipliers = 6 * 20 * 2 * 4;  // and addends, of six channels' groups
+  EXPECT_LE(workspace_of(8), workspace_of(2) + multipliers);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace tenon::autocast {
 namespace {
@@ -20,7 +22,27 @@ struct Kept {
 };
 
 thread_local int nesting = 0;
-thread_local std::unordered_map<const TensorImpl*, Kept> kept;
+
+/// They go in the order in which they came: where blocks are freed in another order in each run of a program, an
+/// allocator serves each of them in another way, and one may run out of memory where the one before did not.
+class KeptCasts {
+ public:
+  Kept& of(const Tensor& parameter) {
+    const auto [place, is_new] = places_.try_emplace(&parameter.impl(), in_order_.size());
+    if (is_new) in_order_.emplace_back();
+    return in_order_[place->second];
+  }
+  void clear() {
+    places_.clear();
+    for (Kept& one : std::exchange(in_order_, {})) one = {};
+  }
+
+ private:
+  std::unordered_map<const TensorImpl*, std::size_t> places_;
+  std::vector<Kept> in_order_;
+};
+
+thread_local KeptCasts kept;
 
 std::atomic<std::uint32_t> kinds_like_cpu{bit_of(kCPU)};
 
@@ -73,7 +95,7 @@ Tensor cached_cast(Dtype dtype, const Tensor& tensor, DeviceType kind) {
   std::optional<LabelGuard> label;  // a user's own says more
   if (current_label() == 0) label.emplace("autocast");
   if (!is_kept(dtype, tensor, kind)) return tensor.to(dtype);
-  Kept& entry = kept[&tensor.impl()];
+  Kept& entry = kept.of(tensor);
   const bool is_stale = !entry.cast.defined() || entry.version != tensor._version() ||
                         entry.cast.scalar_type() != dtype || (GradMode::is_enabled() && !entry.cast.requires_grad());
   if (is_stale) {

@@ -9,6 +9,7 @@
 #include <tenon/tensor/libtorch/warning.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ostream>
 
@@ -242,6 +243,49 @@ void check_integers(const Module& model, Dtype wanted) {
                       "before it is quantized, or leave it in float32",
                       name_of(wanted), item.key()));
 }
+
+constexpr const char* kMakesIt = "load it with nn::quantization::load(), which makes of the model what was saved";
+
+std::string sizes_text(const Tensor& weight, const Tensor& scale) {
+  return fmt::format("{} ({}) with scales ({})", name_of(weight.scalar_type()), fmt::join(weight.sizes(), ", "),
+                     fmt::join(scale.sizes(), ", "));
+}
+
+/// Throws Error where the archive's layers are on other integers than the module's, or on none.
+void check_schemes(const Module& model, InputArchive& archive) {
+  for (const auto& item : model.named_modules()) {
+    const auto key = [&](const char* name) { return item.key().empty() ? name : item.key() + "." + name; };
+    const Module& module = *item.value();
+    const auto buffers = module.named_buffers(/*recurse=*/false);
+    for (const char* mark : {kScaleOfIntegers, "fused", "fused_relu"}) {
+      Tensor found;
+      if (buffers.contains(mark) || !archive.try_read(key(mark), found)) continue;
+      throw Error(fmt::format(
+          "the archive has '{}', of a layer {}, and this {} is one of floats: {}", archive.full_name(key(mark)),
+          mark == kScaleOfIntegers ? "on integers" : "that was fused for quantization", module.name(), kMakesIt));
+    }
+    const auto parameters = module.named_parameters(/*recurse=*/false);
+    Tensor weight, scale;
+    if (!buffers.contains(kScaleOfIntegers) || !parameters.contains("weight")) continue;
+    if (!archive.try_read(key("weight"), weight)) continue;  // reading it says so
+    const Tensor &own = parameters["weight"], &own_scale = buffers[kScaleOfIntegers];
+    if (!archive.try_read(key(kScaleOfIntegers), scale))
+      throw Error(
+          fmt::format("the archive's '{}' is {} ({}), and this layer is on integers, {}: make a model of floats and {}",
+                      archive.full_name(key("weight")), name_of(weight.scalar_type()), fmt::join(weight.sizes(), ", "),
+                      sizes_text(own, own_scale), kMakesIt));
+    Tensor input;
+    const bool is_static = archive.try_read(key("input_scale"), input);
+    if (own.numel() == 0) continue;  // it has been made for what is read
+    if (weight.dtype() == own.dtype() && weight.sizes() == own.sizes() && scale.sizes() == own_scale.sizes() &&
+        is_static == buffers.contains("input_scale"))
+      continue;
+    throw Error(fmt::format("the archive's '{}' is {}{}, and this layer's {}{}: make a model of floats and {}",
+                            archive.full_name(key("weight")), sizes_text(weight, scale),
+                            is_static ? ", calibrated" : "", sizes_text(own, own_scale),
+                            buffers.contains("input_scale") ? ", calibrated" : "", kMakesIt));
+  }
+}
 }  // namespace
 
 void Module::to(Device device, Dtype dtype, bool non_blocking) {
@@ -284,14 +328,7 @@ void Module::save(OutputArchive& archive) const {
 }
 
 void Module::load(InputArchive& archive) {
-  for (const char* mark : {kScaleOfIntegers, "fused", "fused_relu"}) {
-    Tensor found;
-    if (buffers_.contains(mark) || !archive.try_read(mark, found)) continue;
-    throw Error(fmt::format(
-        "the archive has '{}', of a layer {}, and this {} is one of floats: load it with "
-        "nn::quantization::load(), which makes of the model what was saved",
-        archive.full_name(mark), mark == kScaleOfIntegers ? "on integers" : "that was fused for quantization", name()));
-  }
+  check_schemes(*this, archive);  // of all below, before anything changes
   for (auto& parameter : parameters_) archive.read(parameter.key(), parameter.value());
   for (auto& buffer : buffers_) archive.read(buffer.key(), buffer.value(), /*is_buffer=*/true);
   for (const auto& child : children_) {

@@ -95,6 +95,7 @@ struct ExperimentResult {
   std::int64_t examples = 0;    ///< in the training data
   std::int64_t steps = 0;
   std::int64_t planned_steps = 0;  ///< that the run would have had in all
+  bool has_settled = true;         ///< of an estimate: memory was as in an earlier step, or the run at its end
   bool interrupted = false;        ///< the sink asked it to end before that
   std::int64_t kept_step = 0;      ///< the last one whose state is in the run's state file; 0: none
   std::string state_problem;       ///< why the state could not be kept

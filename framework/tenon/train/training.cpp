@@ -84,8 +84,9 @@ ExperimentResult Training::run_to_its_end() {
   const auto is_untested = [&](int epoch) { return steps_done() > (epoch - 1) * steps_per_epoch_; };
   for (int epoch = epoch_; epoch <= epochs_ && (steps_done() < last_step_ || is_untested(epoch)); ++epoch) {
     result_.interrupted = !run_epoch(epoch);
-    if (result_.interrupted) break;
+    if (result_.interrupted || (settling_ && (settling_->knows_epochs() || settling_->has_given_up()))) break;
   }
+  result_.has_settled = !settling_ || !settling_->has_given_up();
   merge_peaks(result_.memory, device_.allocator().stats());
   if (result_.interrupted) {
     keep_state();
@@ -174,6 +175,7 @@ void Training::prepare() {
   if (limits_.steps > 0) last_step_ = std::min(last_step_, limits_.steps);
   result_.planned_steps = last_step_;
   result_.warmup_steps = std::min(options_.integer("warmup_steps"), last_step_);
+  if (limits_.until_settled) settling_.emplace(config_.devices, computes_);
   if (techniques_.checkpoint_budget > 0) choose_checkpoints();
   note_theory();
 }
@@ -286,7 +288,7 @@ RunParts Training::saved_parts() {
 
 void Training::compare_with_integers() {
   const std::string& scheme = options_.text("quantize");
-  if (scheme == "none" || limits_.steps > 0 || !computes_) return;
+  if (scheme == "none" || !limits_.is_whole() || !computes_) return;
   progress_.entering("quantization");
   step_.reset();
   optimizer_.reset();
@@ -308,6 +310,7 @@ bool Training::run_epoch(int epoch) {
   data_.train->begin(
       static_cast<std::uint64_t>(options_.integer("seed")) * 1'000'003 + static_cast<std::uint64_t>(epoch),
       options_.boolean("shuffle"));
+  if (settling_) settling_->epoch_begins();
   EpochResult figures{.epoch = epoch};
   std::int64_t done = steps_done() - (epoch - 1) * steps_per_epoch_;
   if (done == 0) epoch_loss_sum_ = epoch_seconds_ = 0;
@@ -321,6 +324,10 @@ bool Training::run_epoch(int epoch) {
     report("train", epoch, loss);
     if (ranks_.after_step(progress_.is_stopping(), result_.memory, result_.ranks)) return false;
     if (every > 0 && steps_done() % every == 0) keep_state();
+    if (settling_ && settling_->has_settled_after_step()) {
+      first_step_ += steps_per_epoch_ - done;  // the others are as good as done
+      break;
+    }
   }
   figures.train_loss = epoch_loss_sum_ / static_cast<double>(std::max<std::int64_t>(done, 1));
   figures.seconds = epoch_seconds_;

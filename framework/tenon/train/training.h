@@ -14,6 +14,7 @@
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/ranks.h>
+#include <tenon/train/step/settling.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/step/training_step.h>
 #include <tenon/train/step/virtual_steps.h>
@@ -41,9 +42,12 @@ class DefaultDtype {
 /// Less than the whole, for estimates; 0 = no limit.
 struct TrainingLimits {
   std::int64_t steps = 0;
+  bool until_settled = false;     ///< what an epoch brings once memory is as it was before is left out: settling.h
   std::int64_t test_batches = 0;  ///< of each test
   bool tests = true;              ///< false: there is none
   bool skips = true;              ///< false: an update is made of gradients that are not finite, too, for its memory
+
+  bool is_whole() const { return steps == 0 && !until_settled; }
 };
 
 /// One run, once.
@@ -106,7 +110,8 @@ class Training {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;
   std::optional<TrainingStep> step_;
-  std::int64_t scheduled_ = 0;  ///< the step that the rates are for
+  std::optional<Settling> settling_;  ///< with limits_.until_settled
+  std::int64_t scheduled_ = 0;        ///< the step that the rates are for
   std::int64_t batch_size_ = 1, steps_per_epoch_ = 0;
   std::int64_t planned_steps_ = 0;  ///< what the course of the learning rate is laid out for
   std::int64_t last_step_ = 0;      ///< this run ends here; the plan's end, or earlier to be resumed

@@ -10,6 +10,7 @@
 #include <tenon/ops/quantized/products.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -104,6 +105,42 @@ Tensor scales_of(const Place& place, const Layer& layer, const Tensor& weight) {
 bool has(InputArchive& archive, const std::string& key) {
   Tensor found;
   return archive.try_read(key, found);
+}
+
+[[noreturn]] void refuse_sizes(InputArchive& archive, const std::string& key, const Dims& saved, const Dims& here) {
+  throw Error(
+      fmt::format("nn::quantization::load: '{}' is of ({}) in the archive and of ({}) in this model: make the "
+                  "model as it was when it was saved",
+                  archive.full_name(key), fmt::join(saved, ", "), fmt::join(here, ", ")));
+}
+
+/// Throws Error where the archive's tensors are of other sizes than the module's, in numbers rather than bytes.
+void check_sizes(const Place& place, InputArchive& archive) {
+  const auto key = [&](const std::string& name) { return place.path.empty() ? name : place.path + "." + name; };
+  const LayerView view(*place.module);
+  for (const auto& parameter : place.module->named_parameters(/*recurse=*/false)) {
+    Tensor found;
+    if (!archive.try_read(key(parameter.key()), found))
+      continue;  // what a fused norm has lost; others are missed later
+    Dims saved = found.sizes();
+    Dims here = parameter.value().sizes();
+    if (view && view.is_linear() && parameter.key() == "weight") {
+      here[1] = view.in_features();
+      const bool is_packed = found.scalar_type() == kUInt8 && found.dim() == 2;
+      if (is_packed && found.size(1) == (here[1] + 1) / 2)
+        saved[1] = here[1];
+      else if (is_packed)
+        saved[1] *= 2;
+    }
+    if (saved != here) refuse_sizes(archive, key(parameter.key()), saved, here);
+    Tensor scales;
+    if (parameter.key() != "weight" || !archive.try_read(key("weight_scale"), scales)) continue;
+    if (scales.dim() < 1 || scales.size(0) != here[0] || (scales.dim() == 2 && here[1] % scales.size(1) != 0))
+      throw Error(
+          fmt::format("nn::quantization::load: '{}' is of ({}) in the archive, which are no scales for a weight "
+                      "of ({}): the file is damaged, or of another program; save the model again",
+                      archive.full_name(key("weight_scale")), fmt::join(scales.sizes(), ", "), fmt::join(here, ", ")));
+  }
 }
 
 /// Makes of the module what the archive's was; its values are loaded afterwards.
@@ -218,7 +255,9 @@ void quantize_weights(Module& model, int bits, std::int64_t group, const LayerCh
 
 void load(Module& model, InputArchive& archive) {
   PurposeGuard purpose(Purpose::kParameter);
-  for (const Place& place : places_of(model)) shape_as(place, archive);
+  const std::vector<Place> places = places_of(model);
+  for (const Place& place : places) check_sizes(place, archive);  // before anything changes
+  for (const Place& place : places) shape_as(place, archive);
   model.load(archive);
 }
 

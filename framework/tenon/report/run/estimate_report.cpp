@@ -31,7 +31,7 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
-constexpr std::string_view kBasis = "Two steps on addresses alone; the workspace of kernels comes on top.";
+constexpr std::string_view kBasis = "Steps on addresses alone; the workspace of kernels comes on top.";
 
 /// For a screen, as comments of TOML.
 std::string commented(const std::string& text, std::size_t columns) {

@@ -129,7 +129,7 @@ std::string layouts_footer(const std::vector<LayoutRow>& rows, std::int64_t devi
   text += ". Nothing was run.\n";
   for (const auto& [why, count] : problems) text += fmt::format("{} more cannot be: {}\n", count, why);
   return text +
-         "method: addresses: two steps of a rank's layers on addresses alone; theory: what data ranks divide (ZeRO) "
+         "method: addresses: steps of a rank's layers on addresses alone; theory: what data ranks divide (ZeRO) "
          "and "
          "send beside that\n";
 }

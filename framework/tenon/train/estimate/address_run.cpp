@@ -7,7 +7,6 @@
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/estimate/planned_ranks.h>
 #include <tenon/train/serve/serving.h>
-#include <tenon/train/training.h>
 
 #include <algorithm>
 #include <functional>
@@ -97,7 +96,7 @@ struct StandIn::Parts {
 StandIn::StandIn(const ExperimentConfig& stand_in, Device real) : parts_(std::make_unique<Parts>(stand_in, real)) {}
 StandIn::~StandIn() = default;
 
-ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests,
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, TrainingLimits limits,
                                   std::shared_ptr<Communicator> ranks) {
   const StandIn in_service(stand_in, real);
   Silent silent;
@@ -105,8 +104,7 @@ ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real,
   // Divided layers are those of one of their ranks, whoever asks.
   if (ranks == nullptr)
     ranks = planned_ranks({.rank = 0, .size = static_cast<int>(stand_in.section("train").integer("tensor_parallel"))});
-  // The second step is like all later ones: the optimiser has its state.
-  return Training(stand_in, silent, {.steps = 2, .test_batches = 1, .tests = tests}, {.ranks = std::move(ranks)}).run();
+  return Training(stand_in, silent, limits, {.ranks = std::move(ranks)}).run();
 }
 
 }  // namespace tenon::train

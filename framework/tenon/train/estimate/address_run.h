@@ -7,6 +7,7 @@
 #include <tenon/runtime/device_setup.h>
 #include <tenon/train/experiment_result.h>
 #include <tenon/train/progress.h>
+#include <tenon/train/training.h>
 
 #include <cstddef>
 #include <memory>
@@ -59,10 +60,16 @@ class StandIn {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Two steps and a test batch, or all of serving; `real` is the device of the experiment itself. No device may be open;
-/// none is afterwards. As one of several ranks with `ranks` (planned_ranks.h); of layers that ranks divide as rank 0.
-/// Throws what run_experiment throws, and PluginError without the simulated backend.
-ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, bool tests = true,
+/// Two steps, and a batch of each test.
+inline constexpr TrainingLimits kTwoSteps = {.steps = 2, .test_batches = 1};
+/// Steps until the allocator finds nothing new in them, and a batch of each test: what decides whether a run fits, and
+/// what it reserves.
+inline constexpr TrainingLimits kUntilSettled = {.until_settled = true, .test_batches = 1};
+
+/// So much of training, or all of serving; `real` is the device of the experiment itself. No device may be open; none
+/// is afterwards. As one of several ranks with `ranks` (planned_ranks.h); of layers that ranks divide as rank 0. Throws
+/// what run_experiment throws, and PluginError without the simulated backend.
+ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, TrainingLimits limits,
                                   std::shared_ptr<Communicator> ranks = nullptr);
 
 }  // namespace tenon::train

@@ -145,7 +145,7 @@ Calls record_calls(const ExperimentConfig& config, std::int64_t& examples) {
   ExperimentConfig stand_in = on_addresses(config, 0);
   stand_in.allocator = allocator_from_spec(kDefaultAllocator);
   stand_in.allocator.layers = {{kLayer, Options()}};
-  examples = run_on_addresses(stand_in, config.device).examples;
+  examples = run_on_addresses(stand_in, config.device, kTwoSteps).examples;
   sort_frees(*calls);
   return std::move(*calls);
 }

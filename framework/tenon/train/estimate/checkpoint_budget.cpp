@@ -79,7 +79,9 @@ class BlockSearch {
     ++choice_.probes;
     ExperimentConfig stand_in = on_addresses(with_blocks(config_, blocks), 0);
     stand_in.allocator.layers.clear();  // ceilings are of the run, traces too
-    return run_on_addresses(stand_in, config_.device, /*tests=*/share_ == 0);
+    // The second step is like all later ones in what it asks for; not in what is reserved for it.
+    return run_on_addresses(stand_in, config_.device,
+                            share_ > 0 ? TrainingLimits{.steps = 2, .tests = false} : kUntilSettled);
   }
 
   std::int64_t bytes_of(const ExperimentResult& result) const {

@@ -18,7 +18,7 @@ struct CheckpointChoice {
   std::int64_t blocks = 0;      ///< run again in backward, the first so many
   std::int64_t of = 0;          ///< that the model has
   std::int64_t peak_bytes = 0;  ///< of what the budget is about
-  int probes = 0;               ///< runs of two steps on addresses
+  int probes = 0;               ///< runs on addresses
   double seconds = 0;           ///< of all of them
 
   /// For a result: "checkpointed_blocks", "checkpoint_probes".

@@ -107,12 +107,19 @@ class BatchSearch {
  private:
   ExperimentResult run_on_stand_in(std::int64_t batch_size) {
     ++probes_;
-    return run_on_addresses(under_ceilings(with_batch(config_, batch_size), properties_.capacity_bytes),
-                            config_.device);
+    return run_on_addresses(under_ceilings(with_batch(config_, batch_size), properties_.capacity_bytes), config_.device,
+                            kUntilSettled);
   }
 
   std::optional<std::int64_t> probe_stand_in(std::int64_t batch_size, std::int64_t& ceiling) {
-    return probe([this](std::int64_t size) { return run_on_stand_in(size); }, batch_size, ceiling);
+    bool has_settled = true;
+    const auto run = [&](std::int64_t size) {
+      ExperimentResult result = run_on_stand_in(size);
+      has_settled = result.has_settled || size == least_;  // of the smallest nothing better is to be had
+      return result;
+    };
+    const std::optional<std::int64_t> bytes = probe(run, batch_size, ceiling);
+    return has_settled ? bytes : std::nullopt;
   }
 
   bool fits_in_earnest(std::int64_t batch_size) {
@@ -210,7 +217,7 @@ class BatchSearch {
     const ClosesDevices closing;
     install(config);
     Silent silent;
-    return Training(config, silent, {.steps = 2, .test_batches = 1, .skips = false}).run();
+    return Training(config, silent, {.until_settled = true, .test_batches = 1, .skips = false}).run();
   }
 
   template <class Run>

@@ -18,7 +18,7 @@ namespace tenon {
 struct BatchChoice {
   std::int64_t batch_size = 0;
   std::int64_t predicted = 0;     ///< on addresses alone; of a run that goes on, what it had
-  int probes = 0;                 ///< runs of two steps on addresses
+  int probes = 0;                 ///< runs on addresses
   int confirmations = 0;          ///< on the device itself; 0: it computes nothing, or the run goes on
   double seconds = 0;             ///< of all of them
   bool has_all_examples = false;  ///< it is the whole data set: memory is not what limits it
@@ -28,10 +28,10 @@ struct BatchChoice {
 };
 
 /// Turns train.batch_size = "auto" into the largest batch whose steps, and whose test, the device has memory for under
-/// the experiment's allocator: predicted from runs on addresses alone, then confirmed by two steps on the device, with
-/// fewer examples where these run out of memory. A run that goes on keeps the batch that it had. Nothing where the
-/// configuration says a number. No device may be open; none is afterwards. Throws OutOfMemory where the smallest batch
-/// does not fit, ConfigError where nothing limits the memory, and what run_experiment throws.
+/// the experiment's allocator: predicted from runs on addresses alone, then confirmed by steps on the device until its
+/// memory has settled, with fewer examples where these run out of memory. A run that goes on keeps the batch that it
+/// had. Nothing where the configuration says a number. No device may be open; none is afterwards. Throws OutOfMemory
+/// where the smallest batch does not fit, ConfigError where nothing limits the memory, and what run_experiment throws.
 TENON_API std::optional<BatchChoice> with_largest_batch(ExperimentConfig& config, ProgressSink& progress,
                                                         const RunState& state = {});
 

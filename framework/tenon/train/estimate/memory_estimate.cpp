@@ -47,7 +47,7 @@ MemoryEstimate estimate_memory(const ExperimentConfig& config, const train::Plan
   ExperimentConfig stand_in = train::on_addresses(settled, 0);
   stand_in.allocator.layers.clear();  // ceilings are what the estimate is compared with; traces are of runs
   const ExperimentResult result =
-      train::run_on_addresses(stand_in, config.device, /*tests=*/true, train::planned_ranks(rank));
+      train::run_on_addresses(stand_in, config.device, train::kUntilSettled, train::planned_ranks(rank));
   MemoryEstimate estimate{
       .parameters = result.parameters,
       .memory = result.memory,
@@ -59,12 +59,22 @@ MemoryEstimate estimate_memory(const ExperimentConfig& config, const train::Plan
   return estimate;
 }
 
+bool estimate_fits(const ExperimentConfig& config) {
+  const ExperimentConfig stand_in =
+      train::under_ceilings(train::with_searched(config), train::configured_capacity(config));
+  try {
+    return train::run_on_addresses(stand_in, config.device, train::kUntilSettled).has_settled;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+}
+
 std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config, const train::PlannedRank& rank) {
   const std::size_t capacity = train::configured_capacity(config);
   const ExperimentConfig stand_in = train::under_ceilings(train::with_searched(config), capacity);
   if (stand_in.allocator.layers.empty() && capacity == 0) return std::nullopt;
   try {
-    train::run_on_addresses(stand_in, config.device, /*tests=*/true, train::planned_ranks(rank));
+    train::run_on_addresses(stand_in, config.device, train::kUntilSettled, train::planned_ranks(rank));
   } catch (const OutOfMemory& error) {
     OutOfMemoryInfo shortage = error.info();
     shortage.device = config.device.str();

@@ -34,10 +34,10 @@ struct MemoryEstimate {
   std::int64_t batch_size = 0;
 };
 
-/// What a run of this experiment will need: two steps and a test batch, or all of serving, are run on a simulated
-/// device that has addresses and computes nothing, under the experiment's own allocator without its layers. With
-/// several ranks it is what that one of them needs, none of which is started. No device may be open; none is
-/// afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
+/// What a run of this experiment will need: steps until its memory has settled and a batch of each test, or all of
+/// serving, are run on a simulated device that has addresses and computes nothing, under the experiment's own allocator
+/// without its layers. With several ranks it is what that one of them needs, none of which is started. No device may be
+/// open; none is afterwards. Throws what run_experiment throws, and PluginError without the simulated backend.
 TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config, const train::PlannedRank& rank = {});
 
 /// How the run of that estimate ends under the ceilings of its own that the estimate leaves out: the layers `limit` and
@@ -45,5 +45,9 @@ TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config, const t
 /// estimate_memory throws.
 TENON_API std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config,
                                                            const train::PlannedRank& rank = {});
+
+/// Whether that run comes to its end under those ceilings, and its memory settles on the way: what is asked of a batch
+/// that "auto" chooses. Throws what estimate_memory throws.
+TENON_API bool estimate_fits(const ExperimentConfig& config);
 
 }  // namespace tenon

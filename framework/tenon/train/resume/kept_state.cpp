@@ -23,7 +23,7 @@ void Training::save_whole(const std::function<void()>& save) {
 
 void Training::save() {
   const std::string& file = options_.text("save");
-  if (file.empty() || limits_.steps > 0) return;
+  if (file.empty() || !limits_.is_whole()) return;
   save_whole([&] { save_run(config_.resolve(file), saved_parts(), position(), so_far()); });
 }
 

@@ -6,9 +6,9 @@
 
 #include "kernels/linalg/bfloat16.h"
 #include "kernels/linalg/gemm.h"
+#include "kernels/linalg/view_range.h"
 #include "kernels/pointwise/lanes.h"
 #include "kernels/register.h"
-#include "kernels/view_range.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {

@@ -171,7 +171,25 @@ Cut cut_of(const Operands& o, const ConvShape& s, i64 units, bool rows) {
   return {(of_part + slices - 1) / slices, threads, 1};
 }
 
-bool through_onednn(KernelContext& context, const Operands& o, bool rows) {
+/// Scratch that one call after the other works in.
+class SharedScratch {
+ public:
+  explicit SharedScratch(KernelContext& context) : context_(context) {}
+  char* of(std::size_t bytes) {
+    if (bytes > bytes_) {
+      data_ = static_cast<char*>(context_.scratch(bytes));
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  KernelContext& context_;
+  char* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+bool through_onednn(SharedScratch& scratch, const Operands& o, bool rows) {
   const ConvShape shape = rows ? shape_of_rows(o.s, o.gathered) : o.s;
   QuantizedConvKey key{.s = shape,
                        .rows = rows,
@@ -195,7 +213,7 @@ bool through_onednn(KernelContext& context, const Operands& o, bool rows) {
   job.column_bytes = o.gathered ? Side::align(static_cast<std::size_t>(key.slice * shape.in_channels)) : 0;
   job.scratch_step = job.column_bytes + plans->scratchpad_bytes();
   const std::size_t shared = turned + weights.bytes + weights.scratchpad_bytes;
-  char* room = static_cast<char*>(context.scratch(shared + static_cast<std::size_t>(job.parts) * job.scratch_step));
+  char* room = scratch.of(shared + static_cast<std::size_t>(job.parts) * job.scratch_step);
   job.w = o.w.as<char>();
   if (o.gathered) {
     turn_weights(o.s, job.w, room);
@@ -264,6 +282,7 @@ void group_by_group(KernelContext& context, const Operands& o) {
   x.data = room;
   y.data = room + Side::align(static_cast<std::size_t>(x_pixels * s.in_channels));
   const auto row = static_cast<std::size_t>(s.out_channels * y_bytes);
+  SharedScratch scratch(context);
   for (i64 group = 0; group < o.s.groups; ++group) {
     for (i64 i = 0; i < x_pixels; ++i)
       std::memcpy(x.as<char>() + i * s.in_channels, o.x.as<char>() + i * o.s.in_channels + group * s.in_channels,
@@ -277,7 +296,7 @@ void group_by_group(KernelContext& context, const Operands& o) {
                         .addends = o.addends + group * s.out_channels,
                         .a = o.a,
                         .gathered = false};
-    if (!through_onednn(context, part, /*rows=*/false)) in_loops(part);
+    if (!through_onednn(scratch, part, /*rows=*/false)) in_loops(part);
     for (i64 i = 0; i < y_pixels; ++i)
       std::memcpy(o.y.as<char>() + (i * o.s.out_channels + group * s.out_channels) * y_bytes,
                   y.as<char>() + i * s.out_channels * y_bytes, row);
@@ -324,7 +343,8 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
   scale_channels(o, inputs[2], inputs[3], rows && a.x_zero_point != 0);
   const bool is_depthwise = s.groups == s.in_channels && s.groups == s.out_channels;
   if (x.element_count() > 0 && s.groups > 1 && !is_depthwise && !rows) return group_by_group(context, o);
-  if (x.element_count() > 0 && through_onednn(context, o, rows)) return;
+  SharedScratch scratch(context);
+  if (x.element_count() > 0 && through_onednn(scratch, o, rows)) return;
   scale_channels(o, inputs[2], inputs[3], false);
   in_loops(o);
 }
