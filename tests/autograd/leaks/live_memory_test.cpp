@@ -97,6 +97,17 @@ TEST(LiveMemory, LiveTensorsAreListedWithWhatMadeThem) {
       << memory::live_tensors_text();
 }
 
+TEST(LiveMemoryDeathTest, WhatStillLivesAtExitIsToldOnRequestByItsSite) {
+  const auto ends = [] {
+    memory::report_live_at_exit();
+    [[maybe_unused]] static const auto* kept = new Tensor(program::make_table(4));
+    std::exit(0);
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(0),
+              "tenon: at exit 4.00 KiB still live on cpu:0 in 1 blocks\n"
+              ".*4.00 KiB.*activation  program::make_table .live_memory_test.cpp:");
+}
+
 TEST(Growth, ARampGrowsByItsSlope) {
   const std::vector<std::uint64_t> ramp = {10, 20, 30, 40, 50, 60};
   ASSERT_TRUE(growth_per_step(ramp));

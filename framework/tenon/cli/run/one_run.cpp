@@ -193,8 +193,9 @@ class OneRun {
 
   std::string remarks() const {
     const RunSummary summary = summary_of(record_);
-    return ranks_remark(record_.result.ranks) + peak_remark({summary}) + estimate_remark({summary}) +
-           noise_remark(record_.host) + devices_remark(record_.result) + layers_remark(record_.layers);
+    return ranks_remark(record_.result.ranks) + peak_remark({summary}) + growth_remark(record_.result) +
+           estimate_remark({summary}) + noise_remark(record_.host) + devices_remark(record_.result) +
+           layers_remark(record_.layers);
   }
 
   void say_what_was_there() const {

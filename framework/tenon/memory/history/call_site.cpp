@@ -54,9 +54,9 @@ bool is_tenons(const StackFrame& frame) {
 bool is_tenons_machinery(const StackFrame& frame) {
   return !without_result(frame.name).starts_with("tenon::") ||
          begins_with_one_of(without_result(frame.name),
-                            {"tenon::(anonymous namespace)", "tenon::AllocatorStack", "tenon::StorageImpl",
-                             "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive", "tenon::History",
-                             "tenon::cli::", "tenon::run_experiment", "tenon::train::Training"});
+                            {"tenon::(anonymous namespace)", "tenon::allocate_", "tenon::AllocatorStack",
+                             "tenon::StorageImpl", "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive",
+                             "tenon::History", "tenon::cli::", "tenon::run_experiment", "tenon::train::Training"});
 }
 
 /// Functions of PyTorch and of the machine below and around a program's own.

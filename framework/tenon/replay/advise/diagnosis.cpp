@@ -110,6 +110,7 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
     return attempt.is_slow && std::ranges::find(request.also, attempt.label) == request.also.end();
   });
   diagnosis.holders = holders_of(trace, request.names_all_frames);
+  diagnosis.growth = growth_of(trace, request.names_all_frames);
   diagnosis.purposes = purposes_at_peak(trace);
   if (request.is_stopping && request.is_stopping()) {
     diagnosis.is_interrupted = true;

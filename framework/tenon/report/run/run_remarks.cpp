@@ -79,6 +79,15 @@ std::string ranks_remark(const std::vector<RankMemory>& ranks) {
                      show(Bytes{ranks[worst].peak_reserved_bytes}), show(Bytes{least}));
 }
 
+std::string growth_remark(const ExperimentResult& result) {
+  const std::optional<double> growth = growth_of_steps(result);
+  if (!growth) return {};
+  return fmt::format(
+      "leak: {} more live at the end of each step than at that of the one before; to see what holds them: --record "
+      "snapshot, and tenon doctor on its file\n",
+      show(Bytes{std::llround(*growth)}));
+}
+
 std::string peak_remark(const std::vector<RunSummary>& runs) {
   std::size_t count = 0;
   const RunSummary* first = nullptr;

@@ -63,6 +63,8 @@ Json memory_json(const ExperimentResult& result) {
   const std::optional<double> calls = device_calls_per_step(result);
   memory["device_calls_per_step"] = calls ? Json(*calls) : Json(nullptr);
   memory["warmup_steps"] = result.warmup_steps;
+  const std::optional<double> growth = growth_of_steps(result);
+  memory["growth_bytes_per_step"] = growth ? Json(std::llround(*growth)) : Json(nullptr);
   memory["ooms"] = stats.ooms;
   memory["oom_recoveries"] = result.oom_recoveries;
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
