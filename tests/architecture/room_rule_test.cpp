@@ -88,7 +88,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"concurrent"},
       {"packing"},
       {".", "pytorch"}}},
-    {"core", {{"files"}, {"process"}, {"."}}},
+    {"core", {{"files"}, {"process"}, {"scope"}, {"."}}},
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

@@ -3,6 +3,7 @@
 #include <tenon/autograd/graph_task.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/tensor/libtorch/warning.h>
 
@@ -73,6 +74,7 @@ edge_list root_edges(const variable_list& tensors) {
 
 variable_list run_backward(const edge_list& roots, variable_list gradients, bool keep_graph, bool create_graph,
                            bool accumulate, const edge_list& outputs) {
+  const scopes::Scope phase(scopes::Phase::kBackward);
   validate_gradients(roots, gradients, [](std::string text) { return text; });
   GraphTask task(keep_graph, create_graph);
   if (!outputs.empty()) task.restrict_to(roots, outputs, accumulate);
@@ -81,7 +83,9 @@ variable_list run_backward(const edge_list& roots, variable_list gradients, bool
   } else {
     std::exception_ptr failure;
     const ThreadState state = thread_state();
+    const scopes::ContextId context = scopes::current_context();
     std::thread helper([&] {
+      const scopes::ContextGuard there(context);
       set_thread_state(state);
       try {
         run_on_this_thread(task, roots, std::move(gradients));

@@ -5,6 +5,7 @@
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/device/no_data.h>
 #include <tenon/tensor/libtorch/warning.h>
 
@@ -27,6 +28,17 @@ class RunningNode {
  private:
   Node* previous_;
 };
+
+/// The scope of a node that is run, under PyTorch's two names: with all that the engine does for it, and alone.
+[[gnu::cold, gnu::noinline]] void enter_node(scopes::Scope& scope, const Node& node, bool is_alone) {
+  const std::string name = node.name();
+  scope.enter({.kind = scopes::Kind::kBackward,
+               .name = (is_alone ? name : "autograd::engine::evaluate_function: " + name).c_str(),
+               .sequence = node.sequence_nr(),
+               .forward = node.made_in(),
+               .node = &node},
+              "");
+}
 
 /// Brings one gradient to the form that `to` expects. `who` begins what an error says: "Function … returned an ".
 void validate(const Edge& to, Tensor& gradient, std::size_t index, const std::string& who) {
@@ -204,6 +216,9 @@ GradList GraphTask::call(Node& node, GradList&& gradients) {
   GradList results;
   {
     RunningNode running(&node);
+    scopes::Scope scope;
+    if (scopes::is_listening()) [[unlikely]]
+      enter_node(scope, node, /*is_alone=*/true);
     try {
       results = node.apply(std::move(gradients));
     } catch (...) {
@@ -222,6 +237,9 @@ GradList GraphTask::call(Node& node, GradList&& gradients) {
 
 void GraphTask::evaluate(Ready&& ready) {
   Node& node = *ready.node;
+  scopes::Scope scope;
+  if (scopes::is_listening()) [[unlikely]]
+    enter_node(scope, node, /*is_alone=*/false);
   GradList gradients = std::move(buffers_[static_cast<std::size_t>(ready.buffer)]);
   buffers_[static_cast<std::size_t>(ready.buffer)].clear();
   free_buffers_.push_back(ready.buffer);

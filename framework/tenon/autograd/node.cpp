@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/tensor/live_tensors.h>
 
 #include <utility>
@@ -27,6 +28,10 @@ ForwardTrace::~ForwardTrace() = default;
 Node::Node() : sequence_(next_sequence++) {
   if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
     list_node(this);
+  if (scopes::is_listening()) [[unlikely]] {
+    made_in_ = scopes::current_context();
+    scopes::tell_node_made(this, sequence_);
+  }
   if (modes.anomaly) [[unlikely]] {
     trace_ = std::make_unique<ForwardTrace>();
     trace_->text = capture_stack();

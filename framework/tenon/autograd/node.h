@@ -4,6 +4,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/export.h>
 #include <tenon/core/recycled.h>
+#include <tenon/core/scope/context.h>
 #include <tenon/tensor/shape/small_vector.h>
 #include <tenon/tensor/tensor.h>
 
@@ -80,6 +81,8 @@ class TENON_EXPORT Node : public WeaklyKnown, public Recycled {
   virtual void each_saved(const std::function<void(const SavedTensor&)>& show) const { (void)show; }
 
   std::uint64_t sequence_nr() const { return sequence_; }
+  /// Where it was made; 0 where nobody listened to scopes.
+  scopes::ContextId made_in() const { return made_in_; }
   std::size_t num_inputs() const { return metadata_.size(); }
   std::size_t num_outputs() const { return edges_.size(); }
   const Edge& next_edge(std::size_t i) const { return edges_[i]; }
@@ -117,6 +120,7 @@ class TENON_EXPORT Node : public WeaklyKnown, public Recycled {
 
  private:
   std::uint64_t sequence_;
+  scopes::ContextId made_in_ = 0;
   SmallVector<Edge, 2> edges_;
   SmallVector<InputMetadata, 1> metadata_;
   std::unique_ptr<NodeHooks> hooks_;

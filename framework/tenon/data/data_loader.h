@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/core/error.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/data/data_loader_options.h>
 #include <tenon/data/dataset.h>
 #include <tenon/data/detail/worker_pool.h>
@@ -65,6 +66,7 @@ class DataLoaderBase {
     });
   }
   std::optional<Batch> next() {
+    const scopes::Scope phase(scopes::Phase::kData);
     if (options_.workers == 0) {
       std::optional<BatchRequest> request = get_batch_request();
       if (!request) return std::nullopt;

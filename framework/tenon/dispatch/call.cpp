@@ -1,5 +1,6 @@
 // The kernel context of the framework: scratch from the allocator in service.
 #include <tenon/core/recycled.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/dispatch/after_kernel.h>
 #include <tenon/dispatch/call.h>
 #include <tenon/dispatch/kernel_work.h>
@@ -41,6 +42,34 @@ class Context final : public KernelContext {
   std::vector<Scratch, RecycledAllocator<Scratch>> scratches_;  ///< most kernels want none, and pay for nothing
 };
 
+/// Tells of a kernel's call around it.
+[[gnu::cold, gnu::noinline]] void tell_around(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
+                                              std::span<const TensorView> inputs, const void* attributes,
+                                              StreamRef stream, Kernel kernel) {
+  scopes::KernelCall call{.name = name_of(op), .device = state.device(), .stream = stream.id};
+  KeepsVirtualTime* const timeline = virtual_timeline(state.driver());
+  if (timeline != nullptr || (scopes::wanted() & scopes::kWantsWork) != 0) {
+    const KernelWork work = work_of_kernel(call.name, outputs, inputs, attributes);
+    call.flops = work.flops;
+    call.bytes = static_cast<std::uint64_t>(work.bytes);
+    if (timeline != nullptr) {
+      call.has_virtual_time = true;
+      call.virtual_host_us = virtual_time_us();
+      const double before = timeline->activity().kernel_us;
+      timeline->queue_kernel(stream, work);
+      call.virtual_us = timeline->activity().kernel_us - before;
+    }
+  }
+  scopes::tell_kernel_begins(call);
+  struct Ends {
+    const scopes::KernelCall& call;
+    ~Ends() { scopes::tell_kernel_ends(call); }
+  } ends{call};
+  if (!state.driver().begin_kernel(stream)) return;
+  Context context(state, stream);
+  kernel(context, outputs, inputs, attributes);
+}
+
 }  // namespace
 
 void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
@@ -50,6 +79,11 @@ void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> 
   if (!kernel) [[unlikely]]
     kernel = require_kernel(device.type(), op);
   const StreamRef stream = current_stream(device);
+  if ((scopes::wanted() & scopes::kWantsKernels) != 0) [[unlikely]] {
+    tell_around(op, state, outputs, inputs, attributes, stream, kernel);
+    if (is_something_after_kernels()) run_after_kernel();
+    return;
+  }
   if (KeepsVirtualTime* timeline = virtual_timeline(state.driver())) [[unlikely]]
     timeline->queue_kernel(stream, work_of_kernel(name_of(op), outputs, inputs, attributes));
   if (state.driver().begin_kernel(stream)) {  // else addresses without bytes: there is nothing to compute on

@@ -68,7 +68,10 @@ void LoraImpl::reset() {
   init::zeros_(b);
 }
 
-Tensor LoraImpl::forward(const Tensor& input) { return tenon::linear(tenon::linear(input, a), b).mul(scale_); }
+Tensor LoraImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
+  return tenon::linear(tenon::linear(input, a), b).mul(scale_);
+}
 
 Tensor LoraImpl::delta() const { return tenon::mm(b, a).mul(scale_); }
 

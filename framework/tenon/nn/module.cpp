@@ -74,10 +74,45 @@ std::string demangle(const std::type_info& type) { return demangled(type.name())
 
 Module::Module(std::string name) : Module() { name_ = std::move(name); }
 Module::Module() : parameters_("Parameter"), buffers_("Buffer"), children_("Submodule") {}
-Module::Module(const Module&) = default;
-Module& Module::operator=(const Module&) = default;
-Module::Module(Module&&) noexcept = default;
-Module& Module::operator=(Module&&) noexcept = default;
+Module::Module(const Module& other)
+    : std::enable_shared_from_this<Module>(other),
+      parameters_(other.parameters_),
+      buffers_(other.buffers_),
+      children_(other.children_),
+      name_(other.name_),
+      forward_override_(other.forward_override_),
+      is_training_(other.is_training_) {
+  link_children();
+}
+Module& Module::operator=(const Module& other) {
+  parameters_ = other.parameters_;
+  buffers_ = other.buffers_;
+  children_ = other.children_;
+  name_ = other.name_;
+  forward_override_ = other.forward_override_;
+  is_training_ = other.is_training_;
+  link_children();
+  return *this;
+}
+Module::Module(Module&& other) noexcept
+    : parameters_(std::move(other.parameters_)),
+      buffers_(std::move(other.buffers_)),
+      children_(std::move(other.children_)),
+      name_(std::move(other.name_)),
+      forward_override_(std::move(other.forward_override_)),
+      is_training_(other.is_training_) {
+  link_children();
+}
+Module& Module::operator=(Module&& other) noexcept {
+  parameters_ = std::move(other.parameters_);
+  buffers_ = std::move(other.buffers_);
+  children_ = std::move(other.children_);
+  name_ = std::move(other.name_);
+  forward_override_ = std::move(other.forward_override_);
+  is_training_ = other.is_training_;
+  link_children();
+  return *this;
+}
 Module::~Module() = default;
 
 const std::string& Module::name() const noexcept {
@@ -319,7 +354,8 @@ Tensor& Module::replace_buffer(const std::string& name, Tensor tensor) {
 
 void Module::add_child(std::string name, std::shared_ptr<Module> module) {
   check_name("Submodule", name);
-  children_.insert(std::move(name), std::move(module));
+  const auto& added = children_.insert(std::move(name), std::move(module));
+  if (added) link_child(*added);
 }
 
 void Module::unregister_module(const std::string& name) {

@@ -9,6 +9,7 @@
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/containers/ordered_dict.h>
 #include <tenon/nn/forward_override.h>
+#include <tenon/nn/module_scope.h>
 #include <tenon/tensor/tensor.h>
 
 #include <functional>
@@ -48,6 +49,10 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
 
   /// The name given at construction, else the type's.
   TENON_API const std::string& name() const noexcept;
+
+  /// Where it stands in the tree that it is registered in, by the names of registration: "encoder.layer.3.mlp"; empty
+  /// for a root. Of several places it is the first that is still there.
+  TENON_API std::string path() const;
 
   /// A deep copy, on another device if one is given. Throws Error unless the type derives from Cloneable.
   TENON_API virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
@@ -145,6 +150,7 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   template <class M>
   std::shared_ptr<M> replace_module(const std::string& name, std::shared_ptr<M> module) {
     children_[name] = module;
+    link_child(*module);
     return module;
   }
   template <class M>
@@ -184,6 +190,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   friend TENON_API std::ostream& operator<<(std::ostream& stream, const Module& module);
 
   TENON_API void add_child(std::string name, std::shared_ptr<Module> module);
+  TENON_API void link_child(Module& child);
+  void link_children();
   virtual void clone_(Module& other, const std::optional<Device>& device);
   // The parts of Cloneable::clone(): `copy` is a fresh copy of *this.
   TENON_API static void forget_registered(Module& copy);
@@ -194,7 +202,17 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   void apply_below(const NamedModulePointerApplyFunction& function, const std::string& prefix) const;
   std::shared_ptr<Module> shared_from_this_checked() const;
 
+  /// Note [Where a module stands] in module_scope.cpp. A copy stands nowhere yet.
+  struct Place {
+    std::shared_ptr<Module*> self;
+    std::vector<std::weak_ptr<Module*>> parents;
+    Place() = default;
+    Place(const Place&);
+    Place& operator=(const Place&);
+  };
+
   mutable std::optional<std::string> name_;
+  Place place_;
   std::shared_ptr<ForwardOverride> forward_override_;
   bool is_training_ = true;
 };

@@ -7,6 +7,7 @@
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
 #include <tenon/optim/support/line_search.h>
+#include <tenon/optim/support/optimizer_scope.h>
 
 #include <algorithm>
 #include <cmath>
@@ -168,6 +169,8 @@ void LBFGS::move(double step, const Tensor& direction) const {
 Tensor LBFGS::step(LossClosure closure) {
   if (!closure) throw Error("LBFGS requires a closure function");
   NoGradGuard no_grad;
+  const OptimizerScope scope(*this, "step");
+  const scopes::Scope phase(scopes::Phase::kOptimizer);
   PurposeGuard purpose(Purpose::kOptimizerState);
   const auto& options = static_cast<const LBFGSOptions&>(groups_[0].options());
   if (options.line_search_fn() && *options.line_search_fn() != "strong_wolfe") {
@@ -178,6 +181,7 @@ Tensor LBFGS::step(LossClosure closure) {
 
   const auto run_closure = [&] {
     PurposeGuard usual(Purpose::kActivation);
+    const scopes::Scope forward(scopes::Phase::kForward);
     return loss_of(closure);
   };
   Tensor first_loss = run_closure();

@@ -2,10 +2,13 @@
 #include <tenon/optim/optimizer.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/demangled.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/old_archive.h>
+#include <tenon/optim/support/optimizer_scope.h>
 #include <tenon/tensor/captured_graph.h>
 #include <tenon/tensor/libtorch/warning.h>
 
@@ -116,6 +119,8 @@ void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
+  const OptimizerScope scope(*this, "zero_grad");
+  const scopes::Scope phase(scopes::Phase::kOptimizer);
   for (auto& group : groups_) {
     for (const Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
@@ -157,10 +162,29 @@ void Optimizer::store_states(const StateStorageOptions& options) {
   }
 }
 
+OptimizerScope::OptimizerScope(const Optimizer& optimizer, const char* what) noexcept {
+  if (scopes::is_listening()) [[unlikely]]
+    enter(optimizer, what);
+}
+
+[[gnu::cold]] void OptimizerScope::enter(const Optimizer& optimizer, const char* what) noexcept {
+  try {
+    const std::string type = demangled(typeid(optimizer).name());
+    const auto colons = type.rfind(':');
+    const std::string name =
+        fmt::format("Optimizer.{}#{}.{}", what, colons == std::string::npos ? type : type.substr(colons + 1), what);
+    label_.enter({.kind = scopes::Kind::kLabel, .name = name.c_str()}, "");
+  } catch (...) {
+    return;  // no memory for a name: the scope is not entered
+  }
+}
+
 Tensor Optimizer::step_groups(const LossClosure& closure,
                               const std::function<void(const OptimizerParamGroup&)>& update) {
   const NoGradGuard no_grad;
+  const OptimizerScope scope(*this, "step");
   Tensor loss = loss_of(closure);
+  const scopes::Scope phase(scopes::Phase::kOptimizer);
   for (const auto& group : groups_) {
     if (storage_.is_plain()) {
       update(group);

@@ -2,6 +2,7 @@
 #include <tenon/train/training.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/nn/lora.h>
 #include <tenon/nn/quantization/quantize.h>
@@ -341,6 +342,7 @@ bool Training::run_epoch(int epoch) {
 double Training::timed_step(std::int64_t first) {
   AllocatorStack& allocator = device_.allocator();
   allocator.mark(fmt::format("step {}", steps_done() + 1));
+  if (scopes::is_listening()) scopes::tell_marked(fmt::format("step {}", steps_done() + 1));
   progress_.entering(fmt::format("step {} of {}", steps_done() + 1, last_step_));
   allocator.reset_peak_stats();
   const MemoryStats before = allocator.stats();

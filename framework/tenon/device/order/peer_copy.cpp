@@ -1,6 +1,8 @@
 // A copy between devices, ordered by two events.
 #include <tenon/device/order/peer_copy.h>
 
+#include <tenon/core/scope/scope.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -43,6 +45,7 @@ bool have_common_order(const DeviceState& a, const DeviceState& b) {
 }
 
 void copy_between(DeviceState& to, void* destination, DeviceState& from, const void* source, std::size_t bytes) {
+  const scopes::CopyScope told({.from = from.device(), .to = to.device(), .bytes = bytes});
   const StreamRef there = current_stream(to.device());
   const StreamRef here = current_stream(from.device());
   {

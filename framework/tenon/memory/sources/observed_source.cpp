@@ -1,4 +1,5 @@
 // Counting what a policy takes from the device and gives back.
+#include <tenon/core/scope/scope.h>
 #include <tenon/memory/sources/observed_pool.h>
 #include <tenon/memory/sources/observed_source.h>
 
@@ -11,6 +12,12 @@ namespace detail {
 constinit thread_local std::uint64_t operation_of_thread = 0;
 }
 using detail::operation_of_thread;
+
+void ObservedSource::tell(const char* call, const void* address, std::size_t bytes) const noexcept {
+  if ((scopes::wanted() & scopes::kWantsMemory) == 0 || owner_ == nullptr) return;
+  scopes::tell_device_called(
+      {.name = call, .stack = owner_, .address = address, .bytes = bytes, .reserved_bytes = reserved_bytes()});
+}
 
 bool ObservedSource::continues_run_locked(bool mapping, const void* address, std::size_t bytes) {
   const auto* begin = static_cast<const char*>(address);
@@ -105,6 +112,7 @@ void* ObservedSource::acquire(std::size_t bytes) {
     taken_locked(bytes);
     in_use_locked();
   }
+  tell("acquire", address, bytes);
   if (SourceListener* told = listener()) told->acquired(address, bytes);
   return address;
 }
@@ -112,13 +120,16 @@ void* ObservedSource::acquire(std::size_t bytes) {
 void ObservedSource::release(void* address, std::size_t bytes) noexcept {
   if (SourceListener* told = listener()) told->releasing(address, bytes);
   upstream_.release(address, bytes);
-  std::lock_guard lock(mutex_);
-  ++counters_.frees;
-  ++counters_.shrinks;
-  if (refusal_.thread != nullptr) refusal_.has_given_back = true;
-  counters_.segments.decrease(1);
-  run_.end = nullptr;
-  given_back_locked(bytes, true);
+  {
+    std::lock_guard lock(mutex_);
+    ++counters_.frees;
+    ++counters_.shrinks;
+    if (refusal_.thread != nullptr) refusal_.has_given_back = true;
+    counters_.segments.decrease(1);
+    run_.end = nullptr;
+    given_back_locked(bytes, true);
+  }
+  tell("release", address, bytes);
 }
 
 std::unique_ptr<DriverPool> ObservedSource::make_driver_pool(const DriverPoolOptions& options) {
@@ -206,6 +217,7 @@ Physical ObservedSource::create(std::size_t bytes) {
     ++counters_.allocations;
     taken_locked(bytes);
   }
+  tell("create", nullptr, bytes);
   if (SourceListener* told = listener()) told->created(physical, bytes);
   return physical;
 }
@@ -213,10 +225,13 @@ Physical ObservedSource::create(std::size_t bytes) {
 void ObservedSource::destroy(Physical physical, std::size_t bytes) noexcept {
   if (SourceListener* told = listener()) told->destroying(physical, bytes);
   upstream_.destroy(physical, bytes);
-  std::lock_guard lock(mutex_);
-  ++counters_.frees;
-  if (refusal_.thread != nullptr) refusal_.has_given_back = true;
-  given_back_locked(bytes, never_mapped_.erase(physical.value) == 0);
+  {
+    std::lock_guard lock(mutex_);
+    ++counters_.frees;
+    if (refusal_.thread != nullptr) refusal_.has_given_back = true;
+    given_back_locked(bytes, never_mapped_.erase(physical.value) == 0);
+  }
+  tell("destroy", nullptr, bytes);
 }
 
 void ObservedSource::map(void* address, std::size_t bytes, Physical physical, std::size_t offset) {
@@ -228,6 +243,7 @@ void ObservedSource::map(void* address, std::size_t bytes, Physical physical, st
     never_mapped_.erase(physical.value);
     in_use_locked();
   }
+  tell("map", address, bytes);
   if (SourceListener* told = listener()) told->mapped(address, bytes, physical, offset);
 }
 
@@ -238,6 +254,7 @@ void ObservedSource::unmap(void* address, std::size_t bytes) noexcept {
     ++counters_.unmaps;
     if (!continues_run_locked(false, address, bytes)) ++counters_.shrinks;
   }
+  tell("unmap", address, bytes);
   if (SourceListener* told = listener()) told->unmapped(address, bytes);
 }
 
@@ -249,8 +266,11 @@ void ObservedSource::wait(Ticket ticket) {
 
 void ObservedSource::synchronize() {
   upstream_.synchronize();
-  std::lock_guard lock(mutex_);
-  ++counters_.synchronizations;
+  {
+    std::lock_guard lock(mutex_);
+    ++counters_.synchronizations;
+  }
+  tell("synchronize", nullptr, 0);
 }
 
 SourceCounters ObservedSource::counters() const {

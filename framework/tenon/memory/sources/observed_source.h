@@ -12,6 +12,8 @@
 
 namespace tenon {
 
+class AllocatorStack;
+
 /// Figures of one stack's traffic with its source.
 struct SourceCounters {
   /// What the device cannot give to others: acquired, or created and not destroyed, wherever it is mapped and whether
@@ -91,6 +93,8 @@ class ObservedSource final : public ForwardingSource {
   void pool_has(std::size_t before, std::size_t after) noexcept;
 
   void set_listener(SourceListener* listener) { listener_.store(listener, std::memory_order_release); }
+  /// Whose calls those who listen to scopes are told of; null: nobody's.
+  void set_owner(const AllocatorStack* owner) { owner_ = owner; }
 
  private:
   bool over_limit_locked(std::size_t bytes) const;
@@ -101,6 +105,7 @@ class ObservedSource final : public ForwardingSource {
   void begin_request_locked();
   void* refused_locked();
   SourceListener* listener() const { return listener_.load(std::memory_order_acquire); }
+  void tell(const char* call, const void* address, std::size_t bytes) const noexcept;
 
   mutable std::mutex mutex_;
   SourceCounters counters_;
@@ -125,6 +130,7 @@ class ObservedSource final : public ForwardingSource {
   std::atomic<std::size_t> user_limit_{0};
   std::atomic<std::size_t> layer_limit_{0};
   std::atomic<SourceListener*> listener_{nullptr};
+  const AllocatorStack* owner_ = nullptr;
 };
 
 }  // namespace tenon

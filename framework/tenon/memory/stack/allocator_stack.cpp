@@ -1,5 +1,6 @@
 // The stack's doors, and the hot path behind them: lock, policy, count.
 #include <tenon/core/error.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/memory/history/history.h>
 #include <tenon/memory/pool.h>
 #include <tenon/memory/stack/stack_impl.h>
@@ -14,6 +15,22 @@
 namespace tenon {
 
 namespace {
+
+/// Whether somebody listens to what is allocated and freed.
+bool are_calls_told() noexcept { return (scopes::wanted() & scopes::kWantsMemory) != 0; }
+
+scopes::MemoryCall told_of(const AllocatorStack& stack, const Block& block, std::size_t reserved_bytes) noexcept {
+  const Request& request = block.request;
+  return {.stack = &stack,
+          .address = block.data,
+          .bytes = request.bytes,
+          .block_bytes = block.bytes,
+          .reserved_bytes = reserved_bytes,
+          .stream = request.stream.id,
+          .purpose = static_cast<std::uint8_t>(request.purpose),
+          .elements = static_cast<std::uint8_t>(request.elements),
+          .label = request.label};
+}
 
 /// What stands behind the cookie of a block whose alignment no policy has to honour.
 struct OverAligned {
@@ -154,14 +171,19 @@ template <AllocatorStack::Impl::Calls calls>
   take_back_otherwise(block, last_use);
 }
 
-/// Empty, or over-aligned.
-[[gnu::noinline]] void AllocatorStack::Impl::deallocate_unusual(const Block& block, StreamRef last_use) noexcept {
+/// Empty, over-aligned, or told of.
+[[gnu::noinline]] void AllocatorStack::Impl::deallocate_unusual(const AllocatorStack& stack, const Block& block,
+                                                                StreamRef last_use) noexcept {
   if (block.data == nullptr) return;
+  if (are_calls_told() && !is_trial_) scopes::tell_freed(told_of(stack, block, observed_.reserved_bytes()));
+  if (block.request.alignment <= kMaxAlignment) return deallocate(block, last_use);
   const std::unique_ptr<OverAligned> record(static_cast<OverAligned*>(block.cookie));
   deallocate(record->inner, last_use);
 }
 
-AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+  if (!impl_->is_trial_) impl_->observed_.set_owner(this);
+}
 AllocatorStack::~AllocatorStack() = default;
 
 std::shared_ptr<AllocatorStack> AllocatorStack::make(MemorySource& source, const StackConfig& config) {
@@ -175,13 +197,21 @@ std::unique_ptr<AllocatorStack> AllocatorStack::make_trial(MemorySource& source,
 }
 
 Block AllocatorStack::allocate(const Request& request) {
-  const bool usual = request.bytes != 0 && request.alignment <= kMaxAlignment && pool_scopes_of_thread() == 0;
+  const bool usual =
+      request.bytes != 0 && request.alignment <= kMaxAlignment && pool_scopes_of_thread() == 0 && !are_calls_told();
   if (!usual) [[unlikely]]
     return allocate_unusual(request);
   return impl_->allocate(request);
 }
 
 Block AllocatorStack::allocate_unusual(const Request& asked) {
+  Block block = allocate_untold(asked);
+  if (are_calls_told() && block.data != nullptr && !impl_->is_trial_)
+    scopes::tell_allocated(told_of(*this, block, impl_->observed_.reserved_bytes()));
+  return block;
+}
+
+Block AllocatorStack::allocate_untold(const Request& asked) {
   if (asked.bytes == 0) return {.request = asked};
   Request request = asked;
   if (request.pool == 0) request.pool = scoped_pool(*this);
@@ -198,9 +228,9 @@ Block AllocatorStack::allocate_unusual(const Request& asked) {
 }
 
 void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept {
-  const bool usual = block.data != nullptr && block.request.alignment <= kMaxAlignment;
+  const bool usual = block.data != nullptr && block.request.alignment <= kMaxAlignment && !are_calls_told();
   if (!usual) [[unlikely]]
-    return impl_->deallocate_unusual(block, last_use);
+    return impl_->deallocate_unusual(*this, block, last_use);
   impl_->deallocate(block, last_use);
 }
 

@@ -126,6 +126,7 @@ class TENON_API AllocatorStack {
  private:
   class Impl;
   Block allocate_unusual(const Request& asked);
+  Block allocate_untold(const Request& asked);
   explicit AllocatorStack(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -65,7 +65,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   template <Calls calls>
   Block serve_counted(const Request& request);
   void count_label(const Request& request);
-  void deallocate_unusual(const Block& block, StreamRef last_use) noexcept;
+  void deallocate_unusual(const AllocatorStack& stack, const Block& block, StreamRef last_use) noexcept;
   void take_back_otherwise(const Block& block, StreamRef last_use) noexcept;
   void attach(std::shared_ptr<History> history);
   void note_use_elsewhere(const Block& block);

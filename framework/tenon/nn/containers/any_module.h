@@ -85,6 +85,7 @@ struct AnyModuleContent final : AnyModuleBase {
   template <std::size_t... I>
   AnyValue call([[maybe_unused]] std::span<AnyValue> arguments, std::index_sequence<I...>) {
     using Result = decltype(module->forward(checked<Arguments>(arguments, I)...));
+    const ModuleScope scope(*module);
     if constexpr (std::is_void_v<Result>) {
       module->forward(checked<Arguments>(arguments, I)...);
       return AnyValue(nullptr);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/core/error.h>
+#include <tenon/nn/module_scope.h>
 
 #include <cstddef>
 #include <iosfwd>
@@ -78,6 +79,7 @@ class ModuleHolder : detail::ModuleHolderTag {
 
   template <class... Arguments>
   decltype(auto) operator()(Arguments&&... arguments) {
+    const ModuleScope scope(*impl_);
     return impl_->forward(std::forward<Arguments>(arguments)...);
   }
   template <class Argument>

@@ -46,6 +46,7 @@ class TENON_EXPORT SequentialImpl : public Cloneable<SequentialImpl> {
   template <class ReturnType = Tensor, class... Inputs>
   ReturnType forward(Inputs&&... inputs) {
     if (is_empty()) throw Error("Cannot call forward() on an empty Sequential");
+    const ModuleScope scope(*this);
     AnyValue value = modules_.front().any_forward(std::forward<Inputs>(inputs)...);
     for (std::size_t i = 1; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
     if (auto* result = value.try_get<ReturnType>()) return std::move(*result);

@@ -142,6 +142,7 @@ void ColumnParallelLinearImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor ColumnParallelLinearImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   const Tensor y = linear(distributed::copy_to_ranks(ranks_, input), weight, bias);
   return options_.gather_output() ? distributed::gather_from_ranks(ranks_, y) : y;
 }
@@ -167,6 +168,7 @@ void RowParallelLinearImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor RowParallelLinearImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   const Tensor part = options_.input_is_parallel() ? input : distributed::scatter_to_ranks(ranks_, input);
   const Tensor sum = distributed::reduce_from_ranks(ranks_, linear(part, weight));
   return bias.defined() ? sum + bias : sum;
@@ -183,6 +185,7 @@ ParallelSelfAttentionImpl::ParallelSelfAttentionImpl(const LinearImpl& qkv, cons
 }
 
 Tensor ParallelSelfAttentionImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   const std::int64_t batch = input.size(0), length = input.size(1), depth = options_.embed_dim() / options_.num_heads();
   const auto parts = qkv_(input).view({batch, length, 3, heads_, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
   const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt,

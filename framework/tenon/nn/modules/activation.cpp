@@ -14,7 +14,10 @@ namespace F = functional;
 
 #define TENON_ACTIVATION(Name, Input, call, printed)                         \
   Name##Impl::Name##Impl(const Name##Options& options) : options(options) {} \
-  Tensor Name##Impl::forward(Input input) { return call; }                   \
+  Tensor Name##Impl::forward(Input input) {                                  \
+    const ModuleScope scope(*this);                                          \
+    return call;                                                             \
+  }                                                                          \
   void Name##Impl::pretty_print(std::ostream& stream) const {                \
     stream << std::boolalpha << "tenon::nn::" #Name "(" << printed << ")";   \
   }
@@ -49,8 +52,11 @@ TENON_ACTIVATION(Threshold, Tensor, F::threshold(std::move(input), options),
                  "threshold=" << options.threshold() << ", value=" << options.value() << TENON_INPLACE)
 #undef TENON_ACTIVATION
 
-#define TENON_ACTIVATION(Name, call)                               \
-  Tensor Name##Impl::forward(const Tensor& input) { return call; } \
+#define TENON_ACTIVATION(Name, call)                \
+  Tensor Name##Impl::forward(const Tensor& input) { \
+    const ModuleScope scope(*this);                 \
+    return call;                                    \
+  }                                                 \
   void Name##Impl::pretty_print(std::ostream& stream) const { stream << "tenon::nn::" #Name "()"; }
 TENON_ACTIVATION(LogSigmoid, F::logsigmoid(input))
 TENON_ACTIVATION(Sigmoid, tenon::sigmoid(input))
@@ -62,6 +68,7 @@ TENON_ACTIVATION(Tanhshrink, F::tanhshrink(input))
 #undef TENON_ACTIVATION
 
 Tensor Softmax2dImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   if (input.dim() != 4 && input.dim() != 3) throw Error("Softmax2d requires a 3D or 4D tensor as input");
   return F::softmax(input, -3);
 }
@@ -71,7 +78,10 @@ HardtanhImpl::HardtanhImpl(const HardtanhOptions& options) : options(options) { 
 void HardtanhImpl::reset() {
   if (!(options.min_val() < options.max_val())) throw Error("max_val must be greater than min_val");
 }
-Tensor HardtanhImpl::forward(Tensor input) { return F::hardtanh(std::move(input), options); }
+Tensor HardtanhImpl::forward(Tensor input) {
+  const ModuleScope scope(*this);
+  return F::hardtanh(std::move(input), options);
+}
 void HardtanhImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::Hardtanh(min_val=" << options.min_val() << ", max_val=" << options.max_val() << TENON_INPLACE
          << ")";
@@ -83,7 +93,10 @@ void PReLUImpl::reset() {
   Tensor initial = new_parameter({options.num_parameters()});
   weight = register_parameter("weight", init::constant_(initial, options.init()));
 }
-Tensor PReLUImpl::forward(const Tensor& input) { return F::prelu(input, weight); }
+Tensor PReLUImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
+  return F::prelu(input, weight);
+}
 void PReLUImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::PReLU(num_parameters=" << options.num_parameters() << ")";
 }

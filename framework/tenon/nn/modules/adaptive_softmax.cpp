@@ -53,6 +53,7 @@ void AdaptiveLogSoftmaxWithLossImpl::reset_parameters() {
 }
 
 ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& given_input, const Tensor& given_target) {
+  const ModuleScope scope(*this);
   const bool batched = given_target.dim() == 1;
   if (given_target.dim() > 1) throw Error("0D or 1D target tensor expected, multi-target not supported");
   if (given_input.dim() != given_target.dim() + 1) {

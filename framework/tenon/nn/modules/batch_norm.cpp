@@ -113,12 +113,14 @@ void NormImplBase<Derived, Options>::print_as(std::ostream& stream, const char* 
 #define TENON_NORM(D, low, high)                                                                                     \
   void BatchNorm##D##dImpl::pretty_print(std::ostream& stream) const { print_as(stream, "BatchNorm" #D "d"); }       \
   Tensor BatchNorm##D##dImpl::forward(const Tensor& input) {                                                         \
+    const ModuleScope scope(*this);                                                                                  \
     if (ForwardOverride* other = forward_override()) return other->forward(*this, input);                            \
     check_rank(input, low, D + 2);                                                                                   \
     return batch_norm(*this, input);                                                                                 \
   }                                                                                                                  \
   void InstanceNorm##D##dImpl::pretty_print(std::ostream& stream) const { print_as(stream, "InstanceNorm" #D "d"); } \
   Tensor InstanceNorm##D##dImpl::forward(const Tensor& input) {                                                      \
+    const ModuleScope scope(*this);                                                                                  \
     check_rank(input, high, D + 2);                                                                                  \
     return input.dim() == D + 2 ? instance_norm(*this, input) : instance_norm(*this, input.unsqueeze(0)).squeeze(0); \
   }                                                                                                                  \

@@ -91,6 +91,7 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
 
 template <std::size_t D, class Derived>
 Tensor ConvNdImpl<D, Derived>::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   if (ForwardOverride* other = this->forward_override()) return other->forward(*this, input);
   return functional::detail::conv<D>(input, weight, bias, options.stride(), options.padding(), options.dilation(),
                                      options.groups(), options.padding_mode());
@@ -135,6 +136,7 @@ std::vector<AnyValue> ConvTransposeNdImpl<D, Derived>::_forward_populate_default
 template <std::size_t D, class Derived>
 Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                                                 const std::optional<std::vector<std::int64_t>>& output_size) {
+  const ModuleScope scope(*this);
   if (!options.padding_mode().template is<enumtype::kZeros>()) {
     throw Error("Only 'zeros' padding mode is supported for transposed convolutions");
   }

@@ -12,6 +12,7 @@ namespace tenon::nn {
     stream << std::boolalpha << "tenon::nn::" #Name "(p=" << options.p() << ", inplace=" << options.inplace() << ")"; \
   }                                                                                                                   \
   Tensor Name##Impl::forward(Tensor input) {                                                                          \
+    const ModuleScope scope(*this);                                                                                   \
     return functional::detail::function(std::move(input), options.p(), is_training(), options.inplace());             \
   }
 TENON_DROPOUT(Dropout, dropout)

@@ -75,6 +75,7 @@ void EmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 Tensor EmbeddingImpl::forward(const Tensor& indices) {
+  const ModuleScope scope(*this);
   return F::embedding(indices, weight,
                       F::EmbeddingFuncOptions()
                           .padding_idx(options.padding_idx())
@@ -114,6 +115,7 @@ void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, const Tensor& per_sample_weights) {
+  const ModuleScope scope(*this);
   return F::embedding_bag(input, weight,
                           F::EmbeddingBagFuncOptions()
                               .offsets(offsets)

@@ -11,7 +11,10 @@
 namespace tenon::nn {
 
 void IdentityImpl::pretty_print(std::ostream& stream) const { stream << "tenon::nn::Identity()"; }
-Tensor IdentityImpl::forward(const Tensor& input) { return input; }
+Tensor IdentityImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
+  return input;
+}
 
 LinearImpl::LinearImpl(const LinearOptions& options) : options(options) { LinearImpl::reset(); }
 
@@ -37,6 +40,7 @@ void LinearImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor LinearImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   if (ForwardOverride* other = forward_override()) return other->forward(*this, input);
   return tenon::linear(input, weight, bias);
 }
@@ -64,6 +68,7 @@ void BilinearImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor BilinearImpl::forward(const Tensor& input1, const Tensor& input2) {
+  const ModuleScope scope(*this);
   return tenon::bilinear(input1, input2, weight, bias);
 }
 
@@ -73,7 +78,10 @@ void FlattenImpl::pretty_print(std::ostream& stream) const {
   stream << "tenon::nn::Flatten(start_dim=" << options.start_dim() << ", end_dim=" << options.end_dim() << ")";
 }
 
-Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
+Tensor FlattenImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
+  return input.flatten(options.start_dim(), options.end_dim());
+}
 
 UnflattenImpl::UnflattenImpl(UnflattenOptions options) : options(std::move(options)) {}
 
@@ -94,6 +102,7 @@ void UnflattenImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor UnflattenImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   if (!options.namedshape().empty()) {
     throw Error("Unflatten: dimensions have no names here; give the dimension's number instead of '" +
                 options.dimname() + "'");

@@ -12,6 +12,7 @@ namespace F = functional;
 
 #define TENON_LOSS(Name, function, printed)                                \
   Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {  \
+    const ModuleScope scope(*this);                                        \
     return F::function(input, target, options);                            \
   }                                                                        \
   void Name##Impl::pretty_print(std::ostream& stream) const {              \
@@ -37,6 +38,7 @@ TENON_LOSS(PairwiseDistance, pairwise_distance,
 #define TENON_LOSS(Name, function)                                                   \
   void Name##Impl::reset() { weight = register_buffer("weight", options.weight()); } \
   Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {            \
+    const ModuleScope scope(*this);                                                  \
     Name##Options current = options;                                                 \
     current.weight(weight);                                                          \
     return F::function(input, target, current);                                      \
@@ -53,6 +55,7 @@ void BCEWithLogitsLossImpl::reset() {
   pos_weight = register_buffer("pos_weight", options.pos_weight());
 }
 Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target) {
+  const ModuleScope scope(*this);
   BCEWithLogitsLossOptions current = options;
   current.weight(weight).pos_weight(pos_weight);
   return F::binary_cross_entropy_with_logits(input, target, current);
@@ -62,11 +65,13 @@ void BCEWithLogitsLossImpl::pretty_print(std::ostream& stream) const { stream <<
 void CTCLossImpl::pretty_print(std::ostream& stream) const { stream << "tenon::nn::CTCLoss()"; }
 Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                             const Tensor& target_lengths) {
+  const ModuleScope scope(*this);
   return F::ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
 }
 
 #define TENON_LOSS(Name, function, printed)                                       \
   Tensor Name##Impl::forward(const Tensor& a, const Tensor& b, const Tensor& c) { \
+    const ModuleScope scope(*this);                                               \
     return F::function(a, b, c, options);                                         \
   }                                                                               \
   void Name##Impl::pretty_print(std::ostream& stream) const {                     \

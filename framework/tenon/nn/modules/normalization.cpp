@@ -42,6 +42,7 @@ void LayerNormImpl::pretty_print(std::ostream& stream) const {
   stream << ", eps=" << options.eps() << ", elementwise_affine=" << options.elementwise_affine() << ")";
 }
 Tensor LayerNormImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   return F::detail::layer_norm(input, options.normalized_shape(), weight, bias, options.eps());
 }
 
@@ -57,6 +58,7 @@ void RMSNormImpl::pretty_print(std::ostream& stream) const {
   stream << ", eps=" << options.eps() << ", elementwise_affine=" << options.elementwise_affine() << ")";
 }
 Tensor RMSNormImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < options.normalized_shape().size(); ++i) dims.push_back(-1 - static_cast<std::int64_t>(i));
   const Tensor y = input * (input.square().mean(dims, /*keepdim=*/true) + options.eps()).rsqrt();
@@ -84,10 +86,12 @@ void GroupNormImpl::pretty_print(std::ostream& stream) const {
          << ", eps=" << options.eps() << ", affine=" << options.affine() << ")";
 }
 Tensor GroupNormImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   return F::detail::group_norm(input, options.num_groups(), weight, bias, options.eps());
 }
 
 Tensor LocalResponseNormImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   return F::detail::local_response_norm(input, options.size(), options.alpha(), options.beta(), options.k());
 }
 void LocalResponseNormImpl::pretty_print(std::ostream& stream) const {
@@ -95,6 +99,7 @@ void LocalResponseNormImpl::pretty_print(std::ostream& stream) const {
          << ", beta=" << options.beta() << ", k=" << options.k() << ")";
 }
 Tensor CrossMapLRN2dImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   // The same map as LocalResponseNorm, whose window leans the other way for even sizes.
   return F::detail::local_response_norm(input, options.size(), options.alpha(), options.beta(),
                                         static_cast<double>(options.k()));

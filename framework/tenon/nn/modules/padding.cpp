@@ -19,7 +19,10 @@ Tensor padded(const Tensor& input, const ExpandingArray<D>& amounts, const funct
   void Kind##D##dImpl::pretty_print(std::ostream& stream) const {              \
     stream << "tenon::nn::" #Kind #D "d(padding=" << options.padding() << ")"; \
   }                                                                            \
-  Tensor Kind##D##dImpl::forward(const Tensor& input) { return padded(input, options.padding(), mode); }
+  Tensor Kind##D##dImpl::forward(const Tensor& input) {                        \
+    const ModuleScope scope(*this);                                            \
+    return padded(input, options.padding(), mode);                             \
+  }
 TENON_PAD_CLASS(ReflectionPad, 1, kReflect)
 TENON_PAD_CLASS(ReflectionPad, 2, kReflect)
 TENON_PAD_CLASS(ReflectionPad, 3, kReflect)
@@ -34,6 +37,7 @@ TENON_PAD_CLASS(ZeroPad, 2, kConstant)
     stream << "tenon::nn::ConstantPad" #D "d(padding=" << options.padding() << ", value=" << options.value() << ")"; \
   }                                                                                                                  \
   Tensor ConstantPad##D##dImpl::forward(const Tensor& input) {                                                       \
+    const ModuleScope scope(*this);                                                                                  \
     return padded(input, options.padding(), kConstant, options.value());                                             \
   }
 TENON_PAD_CLASS(1)

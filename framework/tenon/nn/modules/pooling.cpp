@@ -16,7 +16,10 @@ namespace F = functional;
            << ", stride=" << options.stride() << ", padding=" << options.padding()                                   \
            << ", dilation=" << options.dilation() << ", ceil_mode=" << options.ceil_mode() << ")";                   \
   }                                                                                                                  \
-  Tensor MaxPool##D##dImpl::forward(const Tensor& input) { return F::max_pool##D##d(input, options); }               \
+  Tensor MaxPool##D##dImpl::forward(const Tensor& input) {                                                           \
+    const ModuleScope scope(*this);                                                                                  \
+    return F::max_pool##D##d(input, options);                                                                        \
+  }                                                                                                                  \
   std::tuple<Tensor, Tensor> MaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                          \
     return F::max_pool##D##d_with_indices(input, options);                                                           \
   }                                                                                                                  \
@@ -24,17 +27,22 @@ namespace F = functional;
     stream << "tenon::nn::AvgPool" #D "d(kernel_size=" << options.kernel_size() << ", stride=" << options.stride()   \
            << ", padding=" << options.padding() << ")";                                                              \
   }                                                                                                                  \
-  Tensor AvgPool##D##dImpl::forward(const Tensor& input) { return F::avg_pool##D##d(input, options); }               \
+  Tensor AvgPool##D##dImpl::forward(const Tensor& input) {                                                           \
+    const ModuleScope scope(*this);                                                                                  \
+    return F::avg_pool##D##d(input, options);                                                                        \
+  }                                                                                                                  \
   void AdaptiveAvgPool##D##dImpl::pretty_print(std::ostream& stream) const {                                         \
     stream << "tenon::nn::AdaptiveAvgPool" #D "d(output_size=" << options.output_size() << ")";                      \
   }                                                                                                                  \
   Tensor AdaptiveAvgPool##D##dImpl::forward(const Tensor& input) {                                                   \
+    const ModuleScope scope(*this);                                                                                  \
     return F::adaptive_avg_pool##D##d(input, options);                                                               \
   }                                                                                                                  \
   void AdaptiveMaxPool##D##dImpl::pretty_print(std::ostream& stream) const {                                         \
     stream << "tenon::nn::AdaptiveMaxPool" #D "d(output_size=" << options.output_size() << ")";                      \
   }                                                                                                                  \
   Tensor AdaptiveMaxPool##D##dImpl::forward(const Tensor& input) {                                                   \
+    const ModuleScope scope(*this);                                                                                  \
     return F::adaptive_max_pool##D##d(input, options);                                                               \
   }                                                                                                                  \
   std::tuple<Tensor, Tensor> AdaptiveMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                  \
@@ -46,6 +54,7 @@ namespace F = functional;
   }                                                                                                                  \
   Tensor MaxUnpool##D##dImpl::forward(const Tensor& input, const Tensor& indices,                                    \
                                       const std::optional<std::vector<std::int64_t>>& output_size) {                 \
+    const ModuleScope scope(*this);                                                                                  \
     return F::max_unpool##D##d(input, indices,                                                                       \
                                F::MaxUnpool##D##dFuncOptions(options.kernel_size())                                  \
                                    .stride(options.stride())                                                         \
@@ -63,7 +72,10 @@ TENON_POOL_CLASSES(3)
            << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride()   \
            << ", ceil_mode=" << options.ceil_mode() << ")";                                  \
   }                                                                                          \
-  Tensor LPPool##D##dImpl::forward(const Tensor& input) { return F::lp_pool##D##d(input, options); }
+  Tensor LPPool##D##dImpl::forward(const Tensor& input) {                                    \
+    const ModuleScope scope(*this);                                                          \
+    return F::lp_pool##D##d(input, options);                                                 \
+  }
 TENON_LP_POOL_CLASS(1)
 TENON_LP_POOL_CLASS(2)
 #undef TENON_LP_POOL_CLASS
@@ -86,6 +98,7 @@ TENON_LP_POOL_CLASS(2)
     stream << "tenon::nn::FractionalMaxPool" #D "d()";                                                       \
   }                                                                                                          \
   Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) {                                         \
+    const ModuleScope scope(*this);                                                                          \
     return F::fractional_max_pool##D##d(input, options);                                                     \
   }                                                                                                          \
   std::tuple<Tensor, Tensor> FractionalMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {        \

@@ -19,6 +19,7 @@ void UpsampleImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor UpsampleImpl::forward(const Tensor& input) {
+  const ModuleScope scope(*this);
   functional::InterpolateFuncOptions interpolation;
   interpolation.size(options.size()).scale_factor(options.scale_factor()).align_corners(options.align_corners());
   interpolation.mode(options.mode());

@@ -3,12 +3,14 @@
 //   Tensor mm(const Tensor& self, const Tensor& other) {
 //     TENON_AUTOCAST(mm, self, other)
 //
-// Off, that is one branch that is never taken. On, the operator is called once more with the operands cast as its row
-// says, and casts nothing meanwhile: what it is made of sees the dtypes that were decided for the whole.
+// The line is the operator's scope too (ops/support/operator_scope.h). Off, each is one branch that is never taken. On,
+// the operator is called once more with the operands cast as its row says, and casts nothing meanwhile: what it is made
+// of sees the dtypes that were decided for the whole.
 #pragma once
 
 #include <tenon/autograd/autocast_cast.h>
 #include <tenon/core/error.h>
+#include <tenon/ops/support/operator_scope.h>
 #include <tenon/tensor/tensor.h>
 
 #include <concepts>
@@ -163,11 +165,15 @@ auto call(const Cast& cast, const Operator& op, const Operands&... operands) {
 }  // namespace tenon::autocast
 
 /// At the head of an operator that is the function `name`, with its arguments: see above.
-#define TENON_AUTOCAST(name, ...) TENON_AUTOCAST_AS(name, name(operands...), __VA_ARGS__)
+#define TENON_AUTOCAST(name, ...) \
+  TENON_SCOPE(name, __VA_ARGS__)  \
+  TENON_AUTOCAST_AS(name, name(operands...), __VA_ARGS__)
 /// The same in a method of Tensor; the arguments begin with *this.
 #define TENON_AUTOCAST_METHOD(name, ...) \
+  TENON_SCOPE(name, __VA_ARGS__)         \
   TENON_AUTOCAST_WITH(name, (const Tensor& self, const auto&... operands), self.name(operands...), __VA_ARGS__)
-/// The same where the operator's row or its function have other names; `again` calls it with operands...
+/// The same where the operator's row or its function have other names, and its scope a line of its own; `again` calls
+/// it with operands...
 #define TENON_AUTOCAST_AS(row, again, ...) TENON_AUTOCAST_WITH(row, (const auto&... operands), again, __VA_ARGS__)
 #define TENON_AUTOCAST_WITH(row, parameters, again, ...)                                       \
   if (::tenon::autograd::modes.autocast.kinds != 0) [[unlikely]] {                             \

@@ -67,65 +67,80 @@ Tensor make_like(const Tensor& like, const TensorOptions& options, std::optional
 }  // namespace
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  TENON_SCOPE(empty, sizes, options, format)
   return with_grad(make(sizes, options, format), options);
 }
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  TENON_SCOPE(empty_strided, sizes, strides, options)
   check_sizes(sizes);
   return with_grad(allocate_strided(tenon::state_of(options), sizes, strides, options.dtype()), options);
 }
 Tensor zeros(IntArrayRef sizes, const TensorOptions& options) {
+  TENON_SCOPE(zeros, sizes, options)
   Tensor result = make(sizes, options);
   fill(result, 0);
   return with_grad(std::move(result), options);
 }
 Tensor ones(IntArrayRef sizes, const TensorOptions& options) {
+  TENON_SCOPE(ones, sizes, options)
   Tensor result = make(sizes, options);
   fill(result, 1);
   return with_grad(std::move(result), options);
 }
 Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options) {
+  TENON_SCOPE(full, sizes, value, options)
   const Dtype inferred = value.isFloatingPoint() ? default_dtype() : value.type();
   Tensor result = make(sizes, options.has_dtype() ? options : options.dtype(inferred));
   fill(result, value);
   return with_grad(std::move(result), options);
 }
 Tensor empty_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  TENON_SCOPE(empty_like, like, options, format)
   return with_grad(make_like(like, options, format), options);
 }
 Tensor zeros_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  TENON_SCOPE(zeros_like, like, options, format)
   Tensor result = make_like(like, options, format);
   fill(result, 0);
   return with_grad(std::move(result), options);
 }
 Tensor ones_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  TENON_SCOPE(ones_like, like, options, format)
   Tensor result = make_like(like, options, format);
   fill(result, 1);
   return with_grad(std::move(result), options);
 }
 Tensor full_like(const Tensor& like, const Scalar& value, const TensorOptions& options) {
+  TENON_SCOPE(full_like, like, value, options)
   Tensor result = make_like(like, options, std::nullopt);
   fill(result, value);
   return with_grad(std::move(result), options);
 }
 Tensor scalar_tensor(const Scalar& value, const TensorOptions& options) {
+  TENON_SCOPE(scalar_tensor, value, options)
   Tensor result = make({}, options);
   fill(result, value);
   return with_grad(std::move(result), options);
 }
 
 Tensor Tensor::new_empty(IntArrayRef sizes, const TensorOptions& options) const {
+  TENON_SCOPE(new_empty, *this, sizes, options)
   return tenon::empty(sizes, like_options(*this, options));
 }
 Tensor Tensor::new_zeros(IntArrayRef sizes, const TensorOptions& options) const {
+  TENON_SCOPE(new_zeros, *this, sizes, options)
   return tenon::zeros(sizes, like_options(*this, options));
 }
 Tensor Tensor::new_ones(IntArrayRef sizes, const TensorOptions& options) const {
+  TENON_SCOPE(new_ones, *this, sizes, options)
   return tenon::ones(sizes, like_options(*this, options));
 }
 Tensor Tensor::new_full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options) const {
+  TENON_SCOPE(new_full, *this, sizes, value, options)
   return tenon::full(sizes, value, like_options(*this, options));
 }
 Tensor Tensor::new_empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) const {
+  TENON_SCOPE(new_empty_strided, *this, sizes, strides, options)
   return tenon::empty_strided(sizes, strides, like_options(*this, options));
 }
 
@@ -158,6 +173,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& optio
   return arange(start, end, 1, options);
 }
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
+  TENON_SCOPE(arange, start, end, step, options)
   const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const double distance = end.toDouble() - start.toDouble();
   if (step.toDouble() == 0) throw Error("step must be nonzero");
@@ -181,6 +197,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   return with_grad(std::move(result), options);
 }
 Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
+  TENON_SCOPE(range, start, end, step, options)
   if (step.toDouble() == 0) throw Error("step must be nonzero");
   const double distance = end.toDouble() - start.toDouble();
   if (!std::isfinite(distance)) unsupported_range(start, end);
@@ -192,6 +209,7 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const T
   return with_grad(std::move(result), options);
 }
 Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, const TensorOptions& options) {
+  TENON_SCOPE(linspace, start, end, steps, options)
   if (steps < 0) throw Error("number of steps must be non-negative");
   Tensor result = make({steps}, options);
   // Of integers the ends are cut off first, as PyTorch does.
@@ -213,6 +231,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, cons
 }
 Tensor eye(std::int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options) {
+  TENON_SCOPE(eye, n, m, options)
   if (n < 0) throw Error("n must be greater or equal to 0, got " + std::to_string(n));
   if (m < 0) throw Error("m must be greater or equal to 0, got " + std::to_string(m));
   Tensor result = make({n, m}, options);

@@ -22,6 +22,7 @@ std::optional<Device> pinned_memory_device() {
 }
 
 Tensor ops::allocate_pinned(std::optional<Device> device, const Dims& sizes, const Dims& strides, Dtype dtype) {
+  TENON_SCOPE(allocate_pinned, device, sizes, strides, dtype)
   if (!device) device = pinned_memory_device();
   if (!device) {
     throw Error(
@@ -48,6 +49,7 @@ bool Tensor::is_pinned(std::optional<Device> device) const {
 }
 
 Tensor Tensor::pin_memory(std::optional<Device> device) const {
+  TENON_SCOPE(pin_memory, *this, device)
   if (!this->device().is_cpu())
     throw Error("cannot pin a tensor on " + this->device().str() + ": only dense CPU tensors can be pinned");
   if (is_pinned(device)) return *this;

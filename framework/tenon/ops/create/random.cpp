@@ -50,6 +50,7 @@ Tensor plain_empty(IntArrayRef sizes, const TensorOptions& options) {
 }  // namespace
 
 Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> generator) const {
+  TENON_SCOPE(uniform_, *this, from, to, generator)
   check_floating("uniform_", *this);
   if (from > to) {
     throw Error("uniform_ expects to return a [from, to) range, but found from=" + std::to_string(from) +
@@ -61,6 +62,7 @@ Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> genera
   return fill_random(TENON_OP("uniform"), *this, attributes);
 }
 Tensor& Tensor::normal_(double mean, double deviation, std::optional<Generator> generator) const {
+  TENON_SCOPE(normal_, *this, mean, deviation, generator)
   check_floating("normal_", *this);
   if (deviation < 0) throw Error("normal expects std >= 0.0, but found std " + std::to_string(deviation));
   RandomAttributes attributes = draw(*this, generator);
@@ -69,6 +71,7 @@ Tensor& Tensor::normal_(double mean, double deviation, std::optional<Generator> 
   return fill_random(TENON_OP("normal"), *this, attributes);
 }
 Tensor& Tensor::exponential_(double rate, std::optional<Generator> generator) const {
+  TENON_SCOPE(exponential_, *this, rate, generator)
   check_floating("exponential_", *this);
   if (rate <= 0) throw Error("exponential_ expects lambda > 0.0, but found lambda=" + std::to_string(rate));
   RandomAttributes attributes = draw(*this, generator);
@@ -76,12 +79,14 @@ Tensor& Tensor::exponential_(double rate, std::optional<Generator> generator) co
   return fill_random(TENON_OP("exponential"), *this, attributes);
 }
 Tensor& Tensor::bernoulli_(double p, std::optional<Generator> generator) const {
+  TENON_SCOPE(bernoulli_, *this, p, generator)
   if (!(p >= 0 && p <= 1)) throw Error("bernoulli_ expects p to be in [0, 1], but got p=" + std::to_string(p));
   RandomAttributes attributes = draw(*this, generator);
   attributes.a = p;
   return fill_random(TENON_OP("bernoulli"), *this, attributes);
 }
 Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) const {
+  TENON_SCOPE(bernoulli_, *this, p, generator)
   check_same_device("bernoulli_", {this, &p});
   const Tensor chances = p.detach().to(kFloat64).expand(sizes()).contiguous();
   return fill_random(TENON_OP("bernoulli"), *this, draw(*this, generator), chances);
@@ -131,6 +136,7 @@ void check_within(std::int64_t bound, const char* name, Dtype dtype) {
 }  // namespace
 
 Tensor& Tensor::random_(std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) const {
+  TENON_SCOPE(random_, *this, from, to, generator)
   const std::int64_t high = to ? *to : std::numeric_limits<std::int64_t>::max();
   if (high <= from) {
     throw Error("random_ expects 'from' to be less than 'to', but got from=" + std::to_string(from) +
@@ -149,6 +155,7 @@ Tensor& Tensor::random_(std::int64_t to, std::optional<Generator> generator) con
   return random_(0, to, std::move(generator));
 }
 Tensor& Tensor::random_(std::optional<Generator> generator) const {
+  TENON_SCOPE(random_, *this, generator)
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
   switch (scalar_type()) {
     case kBool:
@@ -185,6 +192,7 @@ Tensor& Tensor::random_(std::optional<Generator> generator) const {
 }
 
 Tensor rand(IntArrayRef sizes, std::optional<Generator> generator, const TensorOptions& options) {
+  TENON_SCOPE(rand, sizes, generator, options)
   Tensor result = plain_empty(sizes, options);
   result.uniform_(0, 1, std::move(generator));
   result.impl().storage().version() = 0;
@@ -192,6 +200,7 @@ Tensor rand(IntArrayRef sizes, std::optional<Generator> generator, const TensorO
 }
 Tensor rand(IntArrayRef sizes, const TensorOptions& options) { return rand(sizes, std::nullopt, options); }
 Tensor randn(IntArrayRef sizes, std::optional<Generator> generator, const TensorOptions& options) {
+  TENON_SCOPE(randn, sizes, generator, options)
   Tensor result = plain_empty(sizes, options);
   result.normal_(0, 1, std::move(generator));
   result.impl().storage().version() = 0;
@@ -200,12 +209,14 @@ Tensor randn(IntArrayRef sizes, std::optional<Generator> generator, const Tensor
 Tensor randn(IntArrayRef sizes, const TensorOptions& options) { return randn(sizes, std::nullopt, options); }
 Tensor normal(double mean, double deviation, IntArrayRef sizes, std::optional<Generator> generator,
               const TensorOptions& options) {
+  TENON_SCOPE(normal, mean, deviation, sizes, generator, options)
   Tensor result = plain_empty(sizes, options);
   result.normal_(mean, deviation, std::move(generator));
   result.impl().storage().version() = 0;
   return with_grad(std::move(result), options);
 }
 Tensor randint(std::int64_t low, std::int64_t high, IntArrayRef sizes, const TensorOptions& options) {
+  TENON_SCOPE(randint, low, high, sizes, options)
   Tensor result = plain_empty(sizes, options.has_dtype() ? options : options.dtype(kInt64));
   result.random_(low, high);
   result.impl().storage().version() = 0;
@@ -215,6 +226,7 @@ Tensor randint(std::int64_t high, IntArrayRef sizes, const TensorOptions& option
   return randint(0, high, sizes, options);
 }
 Tensor randperm(std::int64_t n, const TensorOptions& options) {
+  TENON_SCOPE(randperm, n, options)
   if (n < 0) throw Error("n must be non-negative, got " + std::to_string(n));
   Tensor result = plain_empty({n}, options.has_dtype() ? options : options.dtype(kInt64));
   const RandomAttributes attributes = draw(result, std::nullopt);
@@ -222,14 +234,17 @@ Tensor randperm(std::int64_t n, const TensorOptions& options) {
   return result;
 }
 Tensor rand_like(const Tensor& like, const TensorOptions& options) {
+  TENON_SCOPE(rand_like, like, options)
   if (like.is_contiguous()) return rand(like.sizes(), like.options().merge_in(options));
   return as_fresh(with_grad(empty_like(like, options.requires_grad(false)).uniform_(), options));
 }
 Tensor randn_like(const Tensor& like, const TensorOptions& options) {
+  TENON_SCOPE(randn_like, like, options)
   if (like.is_contiguous()) return randn(like.sizes(), like.options().merge_in(options));
   return as_fresh(with_grad(empty_like(like, options.requires_grad(false)).normal_(), options));
 }
 Tensor bernoulli(const Tensor& p, std::optional<Generator> generator) {
+  TENON_SCOPE(bernoulli, p, generator)
   NoGradGuard no_grad;
   Tensor result = empty_like(p);
   result.bernoulli_(p, std::move(generator));
@@ -237,6 +252,7 @@ Tensor bernoulli(const Tensor& p, std::optional<Generator> generator) {
 }
 
 Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement, std::optional<Generator> generator) {
+  TENON_SCOPE(multinomial, weights, samples, replacement, generator)
   NoGradGuard no_grad;
   check_floating("multinomial", weights);
   if (samples <= 0) throw Error("cannot sample n_sample <= 0 samples");

@@ -9,6 +9,7 @@
 namespace tenon {
 
 Tensor hamming_window(std::int64_t length, bool periodic, double alpha, double beta, const TensorOptions& options) {
+  TENON_SCOPE(hamming_window, length, periodic, alpha, beta, options)
   if (length < 0) {
     throw Error("hamming_window requires non-negative window_length, got window_length=" + std::to_string(length));
   }
@@ -32,10 +33,12 @@ Tensor hamming_window(std::int64_t length, bool periodic, double alpha, const Te
 }
 Tensor hann_window(std::int64_t length, const TensorOptions& options) { return hann_window(length, true, options); }
 Tensor hann_window(std::int64_t length, bool periodic, const TensorOptions& options) {
+  TENON_SCOPE(hann_window, length, periodic, options)
   return hamming_window(length, periodic, 0.5, 0.5, options);
 }
 
 Tensor vander(const Tensor& x, std::optional<std::int64_t> columns, bool increasing) {
+  TENON_SCOPE(vander, x, columns, increasing)
   if (x.dim() != 1) throw Error("x must be a one-dimensional tensor.");
   const std::int64_t n = columns.value_or(x.size(0));
   if (n < 0) throw Error("N must be non-negative.");

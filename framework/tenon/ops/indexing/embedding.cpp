@@ -43,6 +43,7 @@ Tensor gradient_of_rows(const Tensor& dy, const Tensor& rows, std::int64_t count
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t padding_idx, bool scale_grad_by_freq, bool) {
+  TENON_SCOPE(embedding, weight, indices, padding_idx, scale_grad_by_freq)
   if (weight.dim() != 2) {
     throw Error(fmt::format("embedding: 'weight' must be 2-D, got size {}", to_string(weight.sizes())));
   }
@@ -70,6 +71,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t paddi
 }
 
 Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
+  TENON_SCOPE(embedding_renorm_, weight, indices, max_norm, norm_type)
   NoGradGuard no_grad;
   if (!has_values(weight)) return weight;  // no row has a norm
   // Row by row in double, as PyTorch does, so that the results are the same to the last bit.

@@ -124,6 +124,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, c
                                                          std::int64_t mode, bool sparse,
                                                          const Tensor& per_sample_weights, bool include_last_offset,
                                                          std::optional<std::int64_t> padding_idx) {
+  TENON_SCOPE(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+              include_last_offset, padding_idx)
   if (weight.dim() != 2 || indices.dim() != 1 || offsets.dim() != 1) {
     throw Error(fmt::format(
         "embedding_bag: expected a weight of rank 2 and indices and offsets of rank 1, got ranks {}, {}, {}",

@@ -5,6 +5,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/shape/concat.h>
+#include <tenon/ops/support/operator_scope.h>
 #include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
@@ -26,15 +27,18 @@ Tensor places(std::int64_t row, std::int64_t column, const TensorOptions& option
 }  // namespace
 
 Tensor tril_indices(std::int64_t row, std::int64_t column, std::int64_t offset, const TensorOptions& options) {
+  TENON_SCOPE(tril_indices, row, column, offset, options)
   return places(
       row, column, options, [](const Tensor& x, std::int64_t diagonal) { return x.tril(diagonal); }, offset);
 }
 Tensor triu_indices(std::int64_t row, std::int64_t column, std::int64_t offset, const TensorOptions& options) {
+  TENON_SCOPE(triu_indices, row, column, offset, options)
   return places(
       row, column, options, [](const Tensor& x, std::int64_t diagonal) { return x.triu(diagonal); }, offset);
 }
 
 Tensor cartesian_prod(TensorList tensors) {
+  TENON_SCOPE(cartesian_prod, tensors)
   for (const Tensor& tensor : tensors) {
     if (tensor.dim() != 1) throw Error("Expect a 1D vector, but got shape " + to_string(tensor.sizes()));
   }
@@ -45,6 +49,7 @@ Tensor cartesian_prod(TensorList tensors) {
 }
 
 Tensor combinations(const Tensor& self, std::int64_t r, bool with_replacement) {
+  TENON_SCOPE(combinations, self, r, with_replacement)
   if (self.dim() != 1) throw Error("Expect a 1D vector, but got shape " + to_string(self.sizes()));
   if (r < 0) throw Error(fmt::format("Expect a non-negative number, but got {}", r));
   if (r == 0) return empty({0}, self.options());

@@ -15,6 +15,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor Tensor::gather(std::int64_t dim, const Tensor& index, bool) const {
+  TENON_SCOPE(gather, *this, dim, index)
   check_index_dtype(index, "gather");
   check_same_device("gather", {this, &index});
   if (index.dim() != this->dim() && index.numel() > 0)
@@ -89,18 +90,23 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
 }  // namespace
 
 Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  TENON_SCOPE(scatter_, *this, dim, index, source)
   return scatter_impl(*this, dim, index, source, false);
 }
 Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  TENON_SCOPE(scatter_, *this, dim, index, value)
   return scatter_impl(*this, dim, index, scalar_tensor_like(value, *this).expand(index.sizes()), false);
 }
 Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  TENON_SCOPE(scatter_add_, *this, dim, index, source)
   return scatter_impl(*this, dim, index, source, true);
 }
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  TENON_SCOPE(scatter, *this, dim, index, source)
   return as_fresh(clone(MemoryFormat::Contiguous).scatter_(dim, index, source));
 }
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  TENON_SCOPE(scatter, *this, dim, index, value)
   return as_fresh(clone(MemoryFormat::Contiguous).scatter_(dim, index, value));
 }
 Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const {
@@ -109,6 +115,7 @@ Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& 
 }
 
 Tensor one_hot(const Tensor& self, std::int64_t classes) {
+  TENON_SCOPE(one_hot, self, classes)
   if (self.scalar_type() != kInt64) throw Error("one_hot is only applicable to index tensor.");
   if (self.numel() == 0 && classes <= 0) throw Error("Can not infer total number of classes from empty tensor.");
   if (classes <= 0) check_has_values("one_hot", self, "the number of classes (unless num_classes is given)");

@@ -147,6 +147,7 @@ bool any_tensor(const Indices& indices) {
 }  // namespace
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
+  TENON_SCOPE(index, *this, indices)
   if (indices.empty()) throw Error("Passing an empty index list to Tensor::index() is not valid syntax");
   Indices advanced;
   Tensor result = apply_basic(*this, indices, advanced);
@@ -156,6 +157,7 @@ Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices)); }
 
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
+  TENON_SCOPE(index_put_, *this, indices, values)
   if (indices.empty()) throw Error("Passing an empty index list to Tensor::index_put_() is not valid syntax");
   Indices advanced;
   const Tensor target = apply_basic(*this, indices, advanced);

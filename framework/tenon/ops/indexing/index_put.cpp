@@ -16,6 +16,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) const {
+  TENON_SCOPE(masked_scatter_, *this, mask, source)
   if (scalar_type() != source.scalar_type()) {
     throw Error(std::string("masked_scatter: expected self and source to have same dtypes but got ") +
                 tenon::toString(scalar_type()) + " and " + tenon::toString(source.scalar_type()));
@@ -40,11 +41,13 @@ Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) const 
   return index_put_(std::vector<std::optional<Tensor>>{chosen}, source.reshape({-1}).narrow(0, 0, count), false);
 }
 Tensor Tensor::masked_scatter(const Tensor& mask, const Tensor& source) const {
+  TENON_SCOPE(masked_scatter, *this, mask, source)
   const Dims sizes = broadcast_sizes(impl().sizes(), mask.impl().sizes());
   return as_fresh(expand(sizes).clone(MemoryFormat::Contiguous).masked_scatter_(mask.expand(sizes), source));
 }
 
 Tensor Tensor::put(const Tensor& index, const Tensor& source, bool accumulate) const {
+  TENON_SCOPE(put, *this, index, source, accumulate)
   if (index.scalar_type() != kInt64) {
     throw Error(std::string("put_(): Expected a long tensor for index, but got ") +
                 tenon::toString(index.scalar_type()));
@@ -67,10 +70,12 @@ Tensor Tensor::put(const Tensor& index, const Tensor& source, bool accumulate) c
   return is_contiguous() ? written : as_fresh(empty_like(*this).copy_(written));
 }
 Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) const {
+  TENON_SCOPE(put_, *this, index, source, accumulate)
   return overwrite("put_", *this, put(index, source, accumulate));
 }
 
 Tensor Tensor::take_along_dim(const Tensor& indices, std::optional<std::int64_t> dim) const {
+  TENON_SCOPE(take_along_dim, *this, indices, dim)
   if (indices.scalar_type() != kInt64 && indices.scalar_type() != kInt32) {
     throw Error(std::string("torch.take_along_dim(): dtype of indices should be Long but got ") +
                 tenon::toString(indices.scalar_type()));
@@ -98,11 +103,16 @@ Tensor Tensor::index_copy(std::int64_t dim, const Tensor& index, const Tensor& s
   return as_fresh(clone(MemoryFormat::Contiguous).index_copy_(dim, index, source));
 }
 Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  TENON_SCOPE(index_fill, *this, dim, index, value)
   return as_fresh(clone().index_fill_(dim, index, value));
 }
 Tensor Tensor::index_fill(std::int64_t dim, const Tensor& index, const Tensor& value) const {
+  TENON_SCOPE(index_fill, *this, dim, index, value)
   return as_fresh(clone().index_fill_(dim, index, value));
 }
-Tensor Tensor::argwhere() const { return nonzero(); }
+Tensor Tensor::argwhere() const {
+  TENON_SCOPE(argwhere, *this)
+  return nonzero();
+}
 
 }  // namespace tenon

@@ -15,6 +15,7 @@ using namespace ops;
 using Indices = std::vector<std::optional<Tensor>>;
 
 Tensor index_select(const Tensor& self, std::int64_t dim, const Tensor& index) {
+  TENON_SCOPE(index_select, self, dim, index)
   check_index_dtype(index, "index_select");
   check_same_device("index_select", {&self, &index});
   if (index.dim() > 1) throw IndexError("index_select(): Index is supposed to be a vector");
@@ -122,6 +123,7 @@ Tensor gathered(const Tensor& gradient, int at, const Dims& source_sizes) {
 }  // namespace
 
 Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
+  TENON_SCOPE(index_add_, *this, dim, index, source, alpha)
   check_same_device("index_add_", {this, &index, &source});
   const int at = wrap_dim(dim, impl().rank());
   check_index_add(*this, at, index, source);
@@ -158,6 +160,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
   return const_cast<Tensor&>(*this);
 }
 Tensor Tensor::index_add(std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
+  TENON_SCOPE(index_add, *this, dim, index, source, alpha)
   return as_fresh(clone(MemoryFormat::Contiguous).index_add_(dim, index, source, alpha));
 }
 namespace {
@@ -217,6 +220,7 @@ void check_index_copy(const Tensor& self, int dim, const Tensor& index, const Te
 }  // namespace
 
 Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  TENON_SCOPE(index_copy_, *this, dim, index, source)
   const int at = wrap_dim(dim, impl().rank());
   check_same_device("index_copy_", {this, &index, &source});
   check_index_copy(*this, at, index, source);
@@ -265,9 +269,11 @@ Tensor& fill_rows(const Tensor& self, std::int64_t dim, const Tensor& index, con
 }  // namespace
 
 Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Scalar& value) const {
+  TENON_SCOPE(index_fill_, *this, dim, index, value)
   return fill_rows(*this, dim, index, scalar_tensor_like(value, *this));
 }
 Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Tensor& value) const {
+  TENON_SCOPE(index_fill_, *this, dim, index, value)
   if (value.dim() != 0) {
     throw Error("index_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
                 std::to_string(value.dim()) + " dimension(s).");

@@ -197,6 +197,7 @@ Dims indexed_strides(const Plan& plan, const Tensor& source, const Dims& order, 
 }  // namespace
 
 Tensor index(const Tensor& self, const Indices& indices) {
+  TENON_SCOPE(index, self, indices)
   if (std::none_of(indices.begin(), indices.end(), [](const auto& index) { return index && index->defined(); }))
     return self.numel() == 0 ? self.clone(MemoryFormat::Contiguous) : self.alias();
   const Plan plan = tenon::plan(self, indices);
@@ -230,6 +231,7 @@ Tensor& index_put_(Tensor& self, const Indices& indices, const Tensor& values, b
 }
 
 Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool accumulate) const {
+  TENON_SCOPE(index_put_, *this, indices, values, accumulate)
   autograd::check_inplace(*this, autograd::requires_grad(values));
   check_written(*this);
   if (values.scalar_type() != scalar_type()) {
@@ -268,6 +270,7 @@ Tensor Tensor::index_put(const Indices& indices, const Tensor& values, bool accu
 Tensor Tensor::index(const Indices& indices) const { return tenon::index(*this, indices); }
 
 Tensor Tensor::nonzero() const {
+  TENON_SCOPE(nonzero, *this)
   NoGradGuard no_grad;
   check_has_values("nonzero", *this);
   Tensor count = allocate_like(*this, Dims{}, Dtype::kInt64);
@@ -277,6 +280,7 @@ Tensor Tensor::nonzero() const {
   return result;
 }
 Tensor Tensor::masked_select(const Tensor& mask) const {
+  TENON_SCOPE(masked_select, *this, mask)
   if (mask.scalar_type() != kBool && mask.scalar_type() != kUInt8)
     throw Error("masked_select: expected BoolTensor or ByteTensor for mask");
   check_has_values("masked_select", mask);
@@ -284,6 +288,9 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
   if (sizes.rank() == 0) return reshape({1}).masked_select(mask);
   return expand(sizes).index(Indices{mask.to(kBool).expand(sizes)});
 }
-Tensor Tensor::take(const Tensor& index) const { return reshape({-1}).index(Indices{index.contiguous()}); }
+Tensor Tensor::take(const Tensor& index) const {
+  TENON_SCOPE(take, *this, index)
+  return reshape({-1}).index(Indices{index.contiguous()});
+}
 
 }  // namespace tenon

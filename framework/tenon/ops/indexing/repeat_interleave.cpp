@@ -15,6 +15,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> output_size) {
+  TENON_SCOPE(repeat_interleave, repeats, output_size)
   NoGradGuard no_grad;
   if (repeats.dim() != 1) throw Error("repeat_interleave only accept 1D vector as repeat");
   if (repeats.scalar_type() != kInt64 && repeats.scalar_type() != kInt32)
@@ -35,6 +36,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> outp
 
 Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> dim,
                                  std::optional<std::int64_t> output_size) const {
+  TENON_SCOPE(repeat_interleave, *this, repeats, dim, output_size)
   const Tensor source = dim ? *this : flatten();
   const int at = wrap_dim(dim.value_or(0), source.impl().rank(), false);
   const std::int64_t length = source.size(at);

@@ -173,23 +173,28 @@ Reduce old_name(std::string_view reduce) {
 }  // namespace
 
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce) const {
+  TENON_SCOPE(scatter, *this, dim, index, source, reduce)
   return reduced(*this, dim, index, source, old_name(reduce), true);
 }
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) const {
   return scatter(dim, index, scalar_tensor_like(value, *this).expand(index.sizes()), reduce);
 }
 Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce) const {
+  TENON_SCOPE(scatter_, *this, dim, index, source, reduce)
   return overwrite("scatter_", *this, before_write(*this, {&source}).scatter(dim, index, source, reduce));
 }
 Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) const {
+  TENON_SCOPE(scatter_, *this, dim, index, value, reduce)
   return overwrite("scatter_", *this, before_write(*this).scatter(dim, index, value, reduce));
 }
 Tensor Tensor::scatter_reduce(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                               bool include_self) const {
+  TENON_SCOPE(scatter_reduce, *this, dim, index, source, reduce, include_self)
   return reduced(*this, dim, index, source, reduction_of(reduce), include_self);
 }
 Tensor& Tensor::scatter_reduce_(std::int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                                 bool include_self) const {
+  TENON_SCOPE(scatter_reduce_, *this, dim, index, source, reduce, include_self)
   return overwrite("scatter_reduce_", *this,
                    before_write(*this, {&source}).scatter_reduce(dim, index, source, reduce, include_self));
 }

@@ -57,6 +57,7 @@ void check_searched(const Tensor& sequence, const Tensor& values, bool right, st
 
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                     std::optional<std::string_view> side, const std::optional<Tensor>& sorter) {
+  TENON_SCOPE(searchsorted, sorted_sequence, self, out_int32, right, side, sorter)
   NoGradGuard no_grad;
   check_searched(sorted_sequence, self, right, side, sorter);
   const bool behind_equals = right || (side && *side == "right");
@@ -89,6 +90,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& self, bool out_
 }
 
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
+  TENON_SCOPE(bucketize, self, boundaries, out_int32, right)
   if (boundaries.dim() != 1) {
     throw Error(fmt::format("boundaries tensor must be 1 dimension, but got dim({})", boundaries.dim()));
   }

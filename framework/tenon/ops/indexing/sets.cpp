@@ -95,6 +95,7 @@ Unique _unique2(const Tensor& self, bool, bool return_inverse, bool return_count
   return {values, inverse, counts};
 }
 std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted, bool return_inverse) {
+  TENON_SCOPE(_unique, self, sorted, return_inverse)
   auto [values, inverse, counts] = _unique2(self, sorted, return_inverse, false);
   return {values, inverse};
 }
@@ -150,6 +151,7 @@ Unique unique_consecutive(const Tensor& self, bool return_inverse, bool return_c
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
+  TENON_SCOPE(isin, elements, test_elements, invert)
   NoGradGuard no_grad;
   check_same_device("isin", {&elements, &test_elements});
   const Dtype dtype = result_type(elements, test_elements);

@@ -17,6 +17,7 @@ Tensor kl_div(const Tensor& input, const Tensor& target, std::int64_t reduction,
   return reduced("kl_div", target.xlogy(target).sub(target.mul(input)), reduction);
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
+  TENON_SCOPE(pairwise_distance, a, b, p, eps, keepdim)
   return norm(a.sub(b).add(eps), p, -1, keepdim);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {

@@ -32,6 +32,7 @@ std::pair<int, int> matrix_dims(const Tensor& self, IntArrayRef dim) {
 
 Tensor vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim,
                    std::optional<Dtype> dtype) {
+  TENON_SCOPE(linalg_vector_norm, self, ord, dim, keepdim, dtype)
   TENON_AUTOCAST_AS(vector_norm, tenon::linalg::vector_norm(operands...), self, ord, dim, keepdim, dtype)
   const Tensor x = in_dtype(self, dtype);
   ops::check_floating("linalg.vector_norm", x);
@@ -48,6 +49,7 @@ Tensor vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef di
 
 Tensor matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
                    std::optional<Dtype> dtype) {
+  TENON_SCOPE(linalg_matrix_norm, self, ord, dim, keepdim, dtype)
   TENON_AUTOCAST_AS(matrix_norm, tenon::linalg::matrix_norm(operands...), self, ord, dim, keepdim, dtype)
   matrix_dims(self, dim);
   if (ord == "nuc") throw Error("linalg.matrix_norm: order nuc needs singular values, which are not computed here");
@@ -55,6 +57,7 @@ Tensor matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bo
   return vector_norm(self, 2, OptionalIntArrayRef(dim), keepdim, dtype);
 }
 Tensor matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) {
+  TENON_SCOPE(linalg_matrix_norm, self, ord, dim, keepdim, dtype)
   TENON_AUTOCAST_AS(matrix_norm, tenon::linalg::matrix_norm(operands...), self, ord, dim, keepdim, dtype)
   const auto [row, column] = matrix_dims(self, dim);
   const double p = ord.toDouble();
@@ -73,6 +76,7 @@ Tensor matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool 
 
 Tensor norm(const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim,
             std::optional<Dtype> dtype) {
+  TENON_SCOPE(linalg_norm, self, ord, dim, keepdim, dtype)
   if (!ord) return vector_norm(self, 2, dim, keepdim, dtype);
   if (dim.has_value() ? dim->size() == 2 : self.dim() == 2) {
     return matrix_norm(self, *ord, dim.has_value() ? *dim : IntArrayRef({0, 1}), keepdim, dtype);
@@ -85,16 +89,19 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArr
 }
 Tensor norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, bool keepdim,
             std::optional<Dtype> dtype) {
+  TENON_SCOPE(linalg_norm, self, ord, dim, keepdim, dtype)
   return matrix_norm(self, ord, dim.has_value() ? *dim : IntArrayRef({0, 1}), keepdim, dtype);
 }
 
 Tensor vecdot(const Tensor& x, const Tensor& y, std::int64_t dim) {
+  TENON_SCOPE(linalg_vecdot, x, y, dim)
   TENON_AUTOCAST_AS(vecdot, tenon::linalg::vecdot(operands...), x, y, dim)
   for (const Tensor* operand : {&x, &y}) ops::check_floating("linalg.vecdot", *operand);
   return x.mul(y).sum(OptionalIntArrayRef(dim));
 }
 
 Tensor multi_dot(TensorList tensors) {
+  TENON_SCOPE(linalg_multi_dot, tensors)
   TENON_AUTOCAST_AS(multi_dot, tenon::linalg::multi_dot(operands...), tensors)
   if (tensors.size() < 2)
     throw Error(fmt::format("multi_dot(): expected at least 2 tensors but got {}", tensors.size()));

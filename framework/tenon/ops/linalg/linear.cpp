@@ -146,6 +146,7 @@ Tensor dot(const Tensor& self, const Tensor& other) {
   return as_owned(mm(self.unsqueeze(0), other.unsqueeze(1)).view(IntArrayRef()));
 }
 Tensor outer(const Tensor& self, const Tensor& other) {
+  TENON_SCOPE(outer, self, other)
   for (const Tensor* vector : {&self, &other}) {
     if (vector->dim() != 1) {
       throw Error(std::string("outer: Expected 1-D argument ") + (vector == &self ? "self" : "vec2") + ", but got " +
@@ -238,6 +239,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return has_bias ? result.add(*bias).to(result.scalar_type()) : result;
 }
 Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  TENON_SCOPE(linear, out, input, weight, bias)
   const Tensor result = linear(input, weight, bias);
   if (out.sizes() != result.sizes()) out.resize_(result.sizes());
   return out.copy_(result);
@@ -299,6 +301,7 @@ Tensor Tensor::addmm(const Tensor& a, const Tensor& b, const Scalar& beta, const
   return tenon::addmm(*this, a, b, beta, alpha);
 }
 Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  TENON_SCOPE(addmm_, *this, a, b, beta, alpha)
   return copy_(tenon::addmm(*this, a, b, beta, alpha));
 }
 Tensor Tensor::baddbmm(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {

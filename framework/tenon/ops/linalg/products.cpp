@@ -41,6 +41,7 @@ Tensor Tensor::addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta, c
   return as_owned(column.addmm(mat, vec.unsqueeze(1), beta, alpha).squeeze(1));
 }
 Tensor& Tensor::addmv_(const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) const {
+  TENON_SCOPE(addmv_, *this, mat, vec, beta, alpha)
   return overwrite("addmv_", *this, addmv(mat, vec, beta, alpha));
 }
 
@@ -88,6 +89,7 @@ Tensor Tensor::addr(const Tensor& a, const Tensor& b, const Scalar& beta, const 
   return result;
 }
 Tensor& Tensor::addr_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  TENON_SCOPE(addr_, *this, a, b, beta, alpha)
   if (dim() != 2) throw Error(fmt::format("2D tensor expected, got {}D tensor for input", dim()));
   return overwrite("addr_", *this, addr(a, b, beta, alpha));
 }
@@ -108,9 +110,11 @@ Tensor Tensor::addbmm(const Tensor& a, const Tensor& b, const Scalar& beta, cons
   return addmm(wide, b.reshape({b.size(0) * b.size(1), b.size(2)}), beta, alpha);
 }
 Tensor& Tensor::addbmm_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  TENON_SCOPE(addbmm_, *this, a, b, beta, alpha)
   return overwrite("addbmm_", *this, addbmm(a, b, beta, alpha));
 }
 Tensor& Tensor::baddbmm_(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) const {
+  TENON_SCOPE(baddbmm_, *this, a, b, beta, alpha)
   return overwrite("baddbmm_", *this, baddbmm(a, b, beta, alpha));
 }
 
@@ -134,6 +138,7 @@ Tensor Tensor::inner(const Tensor& other) const {
 }
 
 Tensor Tensor::kron(const Tensor& other) const {
+  TENON_SCOPE(kron, *this, other)
   const int rank = std::max(impl().rank(), other.impl().rank());
   // (s0, 1, s1, 1, …) times (1, o0, 1, o1, …).
   Dims own, others, sizes;
@@ -150,6 +155,7 @@ Tensor Tensor::kron(const Tensor& other) const {
 }
 
 Tensor Tensor::matrix_power(std::int64_t n) const {
+  TENON_SCOPE(matrix_power, *this, n)
   if (dim() < 2 || size(-1) != size(-2)) {
     throw Error("linalg.matrix_power: The input tensor must be at least 2-D and its last dims equal, got sizes " +
                 to_string(sizes()));

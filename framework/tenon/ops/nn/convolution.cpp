@@ -319,6 +319,7 @@ Tensor convolve_transposed(const char* op, int spatial, const Tensor& input, con
   Tensor detail::conv##spatial##d_padded(const Tensor& input, const Tensor& weight, const Tensor& bias,                \
                                          IntArrayRef stride, std::string_view padding, IntArrayRef dilation,           \
                                          std::int64_t groups) {                                                        \
+    TENON_SCOPE(conv##spatial##d, input, weight, bias, stride, padding, dilation, groups)                              \
     TENON_AUTOCAST_AS(conv##spatial##d, detail::conv##spatial##d_padded(operands...), input, weight, bias, stride,     \
                       padding, dilation, groups)                                                                       \
     return convolve_padded("conv" #spatial "d", spatial, input, weight, bias, stride, padding, dilation, groups);      \

@@ -49,27 +49,39 @@ Tensor dropped(const Tensor& input, double p, bool train, bool features, bool al
 
 }  // namespace
 
-Tensor dropout(const Tensor& input, double p, bool train) { return dropped(input, p, train, false, false, false); }
+Tensor dropout(const Tensor& input, double p, bool train) {
+  TENON_SCOPE(dropout, input, p, train)
+  return dropped(input, p, train, false, false, false);
+}
 Tensor& dropout_(Tensor& input, double p, bool train) {
+  TENON_SCOPE(dropout_, input, p, train)
   dropped(input, p, train, false, false, true);
   return input;
 }
 Tensor feature_dropout(const Tensor& input, double p, bool train) {
+  TENON_SCOPE(feature_dropout, input, p, train)
   return dropped(input, p, train, true, false, false);
 }
 Tensor& feature_dropout_(Tensor& input, double p, bool train) {
+  TENON_SCOPE(feature_dropout_, input, p, train)
   dropped(input, p, train, true, false, true);
   return input;
 }
-Tensor alpha_dropout(const Tensor& input, double p, bool train) { return dropped(input, p, train, false, true, false); }
+Tensor alpha_dropout(const Tensor& input, double p, bool train) {
+  TENON_SCOPE(alpha_dropout, input, p, train)
+  return dropped(input, p, train, false, true, false);
+}
 Tensor& alpha_dropout_(Tensor& input, double p, bool train) {
+  TENON_SCOPE(alpha_dropout_, input, p, train)
   dropped(input, p, train, false, true, true);
   return input;
 }
 Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
+  TENON_SCOPE(feature_alpha_dropout, input, p, train)
   return dropped(input, p, train, true, true, false);
 }
 Tensor& feature_alpha_dropout_(Tensor& input, double p, bool train) {
+  TENON_SCOPE(feature_alpha_dropout_, input, p, train)
   dropped(input, p, train, true, true, true);
   return input;
 }

@@ -82,6 +82,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target
 
 Tensor nll_loss_nd(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t reduction,
                    std::int64_t ignore_index) {
+  TENON_SCOPE(nll_loss_nd, input, target, weight, reduction, ignore_index)
   TENON_AUTOCAST_AS(nll_loss, nll_loss_nd(operands...), input, target, weight, reduction, ignore_index)
   check_floating("nll_loss", input);
   check_same_device("nll_loss", {&input, &target, &weight});

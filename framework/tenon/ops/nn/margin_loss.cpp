@@ -116,6 +116,7 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, std::int
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const std::function<Tensor(const Tensor&, const Tensor&)>& distance,
                                          double margin, bool swap, std::int64_t reduction) {
+  TENON_SCOPE(triplet_margin_with_distance_loss, anchor, positive, negative, distance, margin, swap, reduction)
   const Tensor to_positive = distance(anchor, positive);
   Tensor to_negative = distance(anchor, negative);
   if (swap) to_negative = minimum(to_negative, distance(positive, negative));

@@ -225,6 +225,7 @@ Tensor group_norm(const Tensor& input, std::int64_t groups, const Tensor& weight
 
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, bool training, double momentum, double eps, bool) {
+  TENON_SCOPE(batch_norm, input, weight, bias, running_mean, running_var, training, momentum, eps)
   check_floating("batch_norm", input);
   if (input.dim() < 2) {
     throw Error(fmt::format("batch_norm: expected input of at least 2 dimensions (N, C, …), got size {}",
@@ -315,6 +316,7 @@ Tensor rms_norm(const Tensor& given, IntArrayRef normalized_shape, const Tensor&
 
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                      const Tensor& running_var, bool use_input_stats, double momentum, double eps, bool) {
+  TENON_SCOPE(instance_norm, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
   // Each picture is a batch of its own: fold the batch into the channels.
   const std::int64_t n = input.size(0);
   const std::int64_t c = input.size(1);

@@ -73,6 +73,7 @@ Tensor composite(const Tensor& query, const std::vector<Tensor>& pages, std::int
 
 Tensor paged_attention(const Tensor& query, const std::vector<Tensor>& pages, std::int64_t length,
                        std::optional<double> scale) {
+  TENON_SCOPE(paged_attention, query, pages, length, scale)
   check(query, pages, length);
   if (query.numel() == 0) return empty_like(query);
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(2))));

@@ -118,6 +118,7 @@ std::tuple<Tensor, Tensor> fractional(const char* op, const Tensor& input, IntAr
 }  // namespace
 
 Tensor max_unpool1d(const Tensor& input, const Tensor& indices, IntArrayRef output_size) {
+  TENON_SCOPE(max_unpool1d, input, indices, output_size)
   return unpool<1>("max_unpool1d", input, indices, output_size);
 }
 Tensor max_unpool2d(const Tensor& input, const Tensor& indices, IntArrayRef output_size) {

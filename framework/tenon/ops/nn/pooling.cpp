@@ -299,6 +299,7 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
   std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, IntArrayRef kernel_size,               \
                                                          IntArrayRef stride, IntArrayRef padding,                    \
                                                          IntArrayRef dilation, bool ceil_mode) {                     \
+    TENON_SCOPE(max_pool##D##d_with_indices, input, kernel_size, stride, padding, dilation, ceil_mode)               \
     TENON_AUTOCAST_AS(max_pool##D##d, max_pool##D##d_with_indices(operands...), input, kernel_size, stride, padding, \
                       dilation, ceil_mode)                                                                           \
     return max_over("max_pool", TENON_OP("max_pool"), input,                                                         \
@@ -306,6 +307,7 @@ Tensor to_columns(const Tensor& image, const PoolAttributes& attributes) {
   }                                                                                                                  \
   Tensor max_pool##D##d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,       \
                         IntArrayRef dilation, bool ceil_mode) {                                                      \
+    TENON_SCOPE(max_pool##D##d, input, kernel_size, stride, padding, dilation, ceil_mode)                            \
     return std::get<0>(max_pool##D##d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode));       \
   }                                                                                                                  \
   Tensor adaptive_avg_pool##D##d(const Tensor& input, IntArrayRef output_size) {                                     \
@@ -327,10 +329,12 @@ TENON_POOLING(3)
 
 Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                   bool count_include_pad) {
+  TENON_SCOPE(avg_pool1d, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
   return average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, std::nullopt);
 }
 Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                   bool count_include_pad, std::optional<std::int64_t> divisor_override) {
+  TENON_SCOPE(avg_pool2d, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
   return average("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
 }
 Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
@@ -341,6 +345,7 @@ Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, IntArrayRef stri
 
 Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
               IntArrayRef stride) {
+  TENON_SCOPE(im2col, input, kernel_size, dilation, padding, stride)
   check_input("im2col", input, 2);
   const bool batched = input.dim() == 4;
   return unbatched(to_columns(batched ? input : input.unsqueeze(0),
@@ -350,6 +355,7 @@ Tensor im2col(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation
 
 Tensor col2im(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation,
               IntArrayRef padding, IntArrayRef stride) {
+  TENON_SCOPE(col2im, input, output_size, kernel_size, dilation, padding, stride)
   const PoolAttributes attributes = column_attributes("col2im", kernel_size, dilation, padding, stride);
   std::int64_t plane[3];
   spread("col2im", "output_size", output_size, 2, plane);

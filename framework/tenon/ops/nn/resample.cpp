@@ -111,6 +111,7 @@ Taps antialiased_taps(std::int64_t in, std::int64_t out, const ResampleOptions& 
 }  // namespace
 
 Tensor resample(const Tensor& input, std::int64_t dim, std::int64_t size, const ResampleOptions& options) {
+  TENON_SCOPE(resample, input, dim, size, options)
   TENON_AUTOCAST_AS(upsample, resample(operands...), input, dim, size, options)
   dim = dim < 0 ? dim + input.dim() : dim;
   const std::int64_t in = input.size(dim);

@@ -50,6 +50,7 @@ Tensor with_planes(const Tensor& input, const Tensor& planes, std::int64_t c, st
 }  // namespace
 
 Tensor pixel_shuffle(const Tensor& input, std::int64_t r) {
+  TENON_SCOPE(pixel_shuffle, input, r)
   check_pixels("pixel_shuffle", "upscale_factor", input, r);
   const std::int64_t c = input.size(-3), h = input.size(-2), w = input.size(-1);
   if (c % (r * r) != 0) {
@@ -63,6 +64,7 @@ Tensor pixel_shuffle(const Tensor& input, std::int64_t r) {
 }
 
 Tensor pixel_unshuffle(const Tensor& input, std::int64_t r) {
+  TENON_SCOPE(pixel_unshuffle, input, r)
   check_pixels("pixel_unshuffle", "downscale_factor", input, r);
   const std::int64_t c = input.size(-3), h = input.size(-2), w = input.size(-1);
   if (h % r != 0) {
@@ -82,6 +84,7 @@ Tensor pixel_unshuffle(const Tensor& input, std::int64_t r) {
 }
 
 Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_corners) {
+  TENON_SCOPE(affine_grid_generator, theta, size, align_corners)
   check_floating("affine_grid", theta);
   const std::size_t spatial = size.size() - 2;
   if (size.size() < 4 || size.size() > 5) {

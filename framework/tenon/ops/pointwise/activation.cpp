@@ -10,6 +10,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor gelu(const Tensor& self, std::string_view approximate) {
+  TENON_SCOPE(gelu, self, approximate)
   check_floating("GeluKernelImpl", self);
   if (approximate == "tanh") return ops::unary<pointwise::GeluTanh>(self);
   if (approximate != "none")
@@ -17,9 +18,11 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
   return ops::unary<pointwise::Gelu>(self);
 }
 Tensor threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  TENON_SCOPE(threshold, self, threshold, value)
   return ops::unary<pointwise::Threshold>(self, parameters_for<pointwise::Threshold>(self, threshold, value));
 }
 Tensor& threshold_(Tensor& self, const Scalar& threshold, const Scalar& value) {
+  TENON_SCOPE(threshold_, self, threshold, value)
   return ops::unary_inplace<pointwise::Threshold>(self, parameters_for<pointwise::Threshold>(self, threshold, value));
 }
 
@@ -43,6 +46,7 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   return where(is_positive, self, self.masked_fill(is_positive, 0).mul(slopes));
 }
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  TENON_SCOPE(rrelu, self, lower, upper, training)
   const Tensor x = self.contiguous();
   if (!training) return leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2);
   Tensor slopes;
@@ -53,10 +57,12 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
   return where(x.gt(0), x, x.mul(slopes));
 }
 Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training) {
+  TENON_SCOPE(rrelu_, self, lower, upper, training)
   if (!training) return leaky_relu_(self, (lower.toDouble() + upper.toDouble()) / 2);
   return self.copy_(rrelu(self, lower, upper, training));
 }
 Tensor glu(const Tensor& self, std::int64_t dim) {
+  TENON_SCOPE(glu, self, dim)
   if (self.dim() == 0) throw Error("glu does not support scalars because halving size must be even");
   check_floating("glu_cpu", self);
   const int at = wrap_dim(dim, self.impl().rank());

@@ -192,31 +192,39 @@ namespace tenon {
 using namespace ops;
 
 Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const {
+  TENON_SCOPE(add, *this, other, alpha)
   return binary(rule<pointwise::Add>(), *this, other, with_alpha(alpha, *this, other, "add"));
 }
 Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const {
+  TENON_SCOPE(add, *this, other, alpha)
   return binary(rule<pointwise::Add>(), *this, product(*this, other, alpha, "add"));
 }
 Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
+  TENON_SCOPE(add_, *this, other, alpha)
   return binary_inplace(rule<pointwise::Add>(), *this, &other, 0, with_alpha(alpha, *this, other, "add_"));
 }
 Tensor& Tensor::add_(const Scalar& other, const Scalar& alpha) const {
+  TENON_SCOPE(add_, *this, other, alpha)
   return binary_inplace(rule<pointwise::Add>(), *this, nullptr, product(*this, other, alpha, "add_"), {});
 }
 Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const {
+  TENON_SCOPE(sub, *this, other, alpha)
   check_subtracts(*this, other);
   return binary(rule<pointwise::Sub>(), *this, other, with_alpha_of_difference(alpha, *this, other, "sub"));
 }
 Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const {
+  TENON_SCOPE(sub, *this, other, alpha)
   check_subtracts(*this, other);
   return binary(rule<pointwise::Sub>(), *this, product(*this, other, alpha, "sub"));
 }
 Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const {
+  TENON_SCOPE(sub_, *this, other, alpha)
   check_subtracts(*this, other);
   return binary_inplace(rule<pointwise::Sub>(), *this, &other, 0,
                         with_alpha_of_difference(alpha, *this, other, "sub_"));
 }
 Tensor& Tensor::sub_(const Scalar& other, const Scalar& alpha) const {
+  TENON_SCOPE(sub_, *this, other, alpha)
   check_subtracts(*this, other);
   return binary_inplace(rule<pointwise::Sub>(), *this, nullptr, product(*this, other, alpha, "sub_"), {});
 }
@@ -226,13 +234,16 @@ Tensor sub(const Tensor& self, const Tensor& other, const Scalar& alpha) { retur
 Tensor sub(const Tensor& self, const Scalar& other, const Scalar& alpha) { return self.sub(other, alpha); }
 
 Tensor& add_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  TENON_SCOPE(add, out, self, other, alpha)
   return binary_out(rule<pointwise::Add>(), out, self, other, with_alpha(alpha, self, other, "add"));
 }
 Tensor& sub_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  TENON_SCOPE(sub, out, self, other, alpha)
   check_subtracts(self, other);
   return binary_out(rule<pointwise::Sub>(), out, self, other, with_alpha_of_difference(alpha, self, other, "sub"));
 }
 Tensor rsub(const Tensor& self, const Scalar& other) {
+  TENON_SCOPE(rsub, self, other)
   check_subtracts(self, other);
   return binary(rule<pointwise::Sub>(), self, other, number_on_the_left());
 }
@@ -294,25 +305,37 @@ Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& ex
 
 }  // namespace
 
-#define TENON_BINARY(Row, name, ...)                                                                               \
-  Tensor Tensor::name(const Tensor& other) const { return of_both<pointwise::Row>(*this, other); }                 \
-  Tensor Tensor::name(const Scalar& other) const { return with_number<pointwise::Row>(*this, other); }             \
-  Tensor& Tensor::name##_(const Tensor& other) const {                                                             \
-    return binary_inplace(rule<pointwise::Row>(), *this, &other, 0, {});                                           \
-  }                                                                                                                \
-  Tensor& Tensor::name##_(const Scalar& other) const { return with_number_inplace<pointwise::Row>(*this, other); } \
-  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                                \
-  Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }                                \
-  Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other) {                                       \
-    return binary_out(rule<pointwise::Row>(), out, self, other);                                                   \
-  }                                                                                                                \
-  Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other) {                                       \
-    return detail::into(                                                                                           \
-        detail::out_rules::kCastable, #name, out, [&](const Tensor& x) { return x.name(other); }, self);           \
+#define TENON_BINARY(Row, name, ...)                                                                     \
+  Tensor Tensor::name(const Tensor& other) const {                                                       \
+    TENON_SCOPE(name, *this, other)                                                                      \
+    return of_both<pointwise::Row>(*this, other);                                                        \
+  }                                                                                                      \
+  Tensor Tensor::name(const Scalar& other) const {                                                       \
+    TENON_SCOPE(name, *this, other)                                                                      \
+    return with_number<pointwise::Row>(*this, other);                                                    \
+  }                                                                                                      \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                                   \
+    TENON_SCOPE(name##_, *this, other)                                                                   \
+    return binary_inplace(rule<pointwise::Row>(), *this, &other, 0, {});                                 \
+  }                                                                                                      \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                                   \
+    TENON_SCOPE(name##_, *this, other)                                                                   \
+    return with_number_inplace<pointwise::Row>(*this, other);                                            \
+  }                                                                                                      \
+  Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }                      \
+  Tensor name(const Tensor& self, const Scalar& other) { return self.name(other); }                      \
+  Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other) {                             \
+    TENON_SCOPE(name, self, other)                                                                       \
+    return binary_out(rule<pointwise::Row>(), out, self, other);                                         \
+  }                                                                                                      \
+  Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other) {                             \
+    return detail::into(                                                                                 \
+        detail::out_rules::kCastable, #name, out, [&](const Tensor& x) { return x.name(other); }, self); \
   }
 #include <tenon/kernel/rows/binary.inl>
 
 Tensor div(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+  TENON_SCOPE(div, self, other, rounding_mode)
   if (!rounding_mode) return self.div(other);
   if (*rounding_mode == "floor") return self.floor_divide(other);
   if (*rounding_mode == "trunc") return binary(rule<pointwise::TruncDivide>(), self, other);
@@ -323,6 +346,7 @@ Tensor Tensor::div(const Tensor& other, std::optional<std::string_view> mode) co
   return tenon::div(*this, other, mode);
 }
 Tensor Tensor::div(const Scalar& other, std::optional<std::string_view> mode) const {
+  TENON_SCOPE(div, *this, other, mode)
   if (mode == "floor") return floor_divide(other);
   if (mode == "trunc") return binary(rule<pointwise::TruncDivide>(), *this, other);
   return tenon::div(*this, wrapped_scalar(other, ops::state_of(*this)), mode);

@@ -81,30 +81,51 @@ using namespace ops;
     return detail::into(                                                              \
         rule, #name, out, [&](const Tensor& a) { return a.name(other); }, self);      \
   }
-#define TENON_COMPARISON(Row, name, ...)                                                                        \
-  Tensor name(const Tensor& self, const Tensor& other) { return compare(TENON_OP(#name), #name, self, other); } \
-  Tensor name(const Tensor& self, const Scalar& other) { return compare(TENON_OP(#name), #name, self, other); } \
-  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); }                          \
-  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); }                          \
-  Tensor& Tensor::name##_(const Tensor& other) const { return copy_(tenon::name(detach(), other)); }            \
-  Tensor& Tensor::name##_(const Scalar& other) const { return copy_(tenon::name(detach(), other)); }            \
+#define TENON_COMPARISON(Row, name, ...)                                               \
+  Tensor name(const Tensor& self, const Tensor& other) {                               \
+    TENON_SCOPE(name, self, other)                                                     \
+    return compare(TENON_OP(#name), #name, self, other);                               \
+  }                                                                                    \
+  Tensor name(const Tensor& self, const Scalar& other) {                               \
+    TENON_SCOPE(name, self, other)                                                     \
+    return compare(TENON_OP(#name), #name, self, other);                               \
+  }                                                                                    \
+  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); } \
+  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); } \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                 \
+    TENON_SCOPE(name##_, *this, other)                                                 \
+    return copy_(tenon::name(detach(), other));                                        \
+  }                                                                                    \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                 \
+    TENON_SCOPE(name##_, *this, other)                                                 \
+    return copy_(tenon::name(detach(), other));                                        \
+  }                                                                                    \
   TENON_OUT_OF_TWO(detail::without_gradient(detail::out_rules::kCastable), name)
-#define TENON_BITWISE(Row, name, ...)                                                                   \
-  Tensor name(const Tensor& self, const Tensor& other) { return bitwise<pointwise::Row>(self, other); } \
-  Tensor name(const Tensor& self, const Scalar& other) { return bitwise<pointwise::Row>(self, other); } \
-  Tensor Tensor::name(const Tensor& other) const { return bitwise<pointwise::Row>(*this, other); }      \
-  Tensor Tensor::name(const Scalar& other) const { return bitwise<pointwise::Row>(*this, other); }      \
-  Tensor& Tensor::name##_(const Tensor& other) const {                                                  \
-    return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));                              \
-  }                                                                                                     \
-  Tensor& Tensor::name##_(const Scalar& other) const {                                                  \
-    return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));                              \
-  }                                                                                                     \
+#define TENON_BITWISE(Row, name, ...)                                                  \
+  Tensor name(const Tensor& self, const Tensor& other) {                               \
+    TENON_SCOPE(name, self, other)                                                     \
+    return bitwise<pointwise::Row>(self, other);                                       \
+  }                                                                                    \
+  Tensor name(const Tensor& self, const Scalar& other) {                               \
+    TENON_SCOPE(name, self, other)                                                     \
+    return bitwise<pointwise::Row>(self, other);                                       \
+  }                                                                                    \
+  Tensor Tensor::name(const Tensor& other) const { return tenon::name(*this, other); } \
+  Tensor Tensor::name(const Scalar& other) const { return tenon::name(*this, other); } \
+  Tensor& Tensor::name##_(const Tensor& other) const {                                 \
+    TENON_SCOPE(name##_, *this, other)                                                 \
+    return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));             \
+  }                                                                                    \
+  Tensor& Tensor::name##_(const Scalar& other) const {                                 \
+    TENON_SCOPE(name##_, *this, other)                                                 \
+    return overwrite(#name, *this, bitwise<pointwise::Row>(*this, other));             \
+  }                                                                                    \
   TENON_OUT_OF_TWO(detail::out_rules::kCastable, name)
 #include <tenon/kernel/rows/relations.inl>
 #undef TENON_OUT_OF_TWO
 
 bool equal(const Tensor& self, const Tensor& other) {
+  TENON_SCOPE(equal, self, other)
   check_same_device("equal", {&self, &other});
   check_has_values("equal", self, "its result");
   if (self.sizes() != other.sizes()) return false;
@@ -114,6 +135,7 @@ bool equal(const Tensor& self, const Tensor& other) {
 bool Tensor::equal(const Tensor& other) const { return tenon::equal(*this, other); }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  TENON_SCOPE(isclose, self, other, rtol, atol, equal_nan)
   NoGradGuard no_grad;
   if (rtol < 0) throw Error("rtol must be greater than or equal to zero, but got " + std::to_string(rtol));
   if (atol < 0) throw Error("atol must be greater than or equal to zero, but got " + std::to_string(atol));
@@ -130,6 +152,7 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   return close.logical_or(difference.isfinite().logical_and(difference.le(b.mul(rtol).abs().add(atol))));
 }
 bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  TENON_SCOPE(allclose, self, other, rtol, atol, equal_nan)
   check_has_values("allclose", self, "its result");
   return isclose(self, other, rtol, atol, equal_nan).all().item<bool>();
 }

@@ -29,10 +29,12 @@ Tensor Tensor::nan_to_num(std::optional<double> nan, std::optional<double> posin
 }
 Tensor& Tensor::nan_to_num_(std::optional<double> nan, std::optional<double> posinf,
                             std::optional<double> neginf) const {
+  TENON_SCOPE(nan_to_num_, *this, nan, posinf, neginf)
   return overwrite("nan_to_num_", *this, before_write(*this).nan_to_num(nan, posinf, neginf));
 }
 
 Tensor Tensor::logit(std::optional<double> eps) const {
+  TENON_SCOPE(logit, *this, eps)
   const Tensor input = to(floating_of("logit", scalar_type()));
   const double low = eps.value_or(0), high = 1 - low;
   const bool bounded = eps.has_value();
@@ -53,10 +55,12 @@ Tensor Tensor::logit(std::optional<double> eps) const {
   return result;
 }
 Tensor& Tensor::logit_(std::optional<double> eps) const {
+  TENON_SCOPE(logit_, *this, eps)
   return overwrite("logit_", *this, before_write(*this).logit(eps));
 }
 
 Tensor Tensor::xlogy(const Tensor& other) const {
+  TENON_SCOPE(xlogy, *this, other)
   const Dtype dtype = floating_of("xlogy", result_type(*this, other));
   const Tensor x = to(dtype), y = other.to(dtype);
   const bool is_number = other.impl().is_wrapped_number();
@@ -83,16 +87,20 @@ Tensor Tensor::xlogy(const Tensor& other) const {
 }
 Tensor Tensor::xlogy(const Scalar& other) const { return xlogy(wrapped_scalar(other, ops::state_of(*this))); }
 Tensor xlogy(const Scalar& self, const Tensor& other) {
+  TENON_SCOPE(xlogy, self, other)
   return wrapped_scalar(self, ops::state_of(other)).xlogy(other);
 }
 Tensor& Tensor::xlogy_(const Tensor& other) const {
+  TENON_SCOPE(xlogy_, *this, other)
   return overwrite("xlogy_", *this, before_write(*this, {&other}).xlogy(other));
 }
 Tensor& Tensor::xlogy_(const Scalar& other) const {
+  TENON_SCOPE(xlogy_, *this, other)
   return overwrite("xlogy_", *this, before_write(*this).xlogy(other));
 }
 
 Tensor Tensor::heaviside(const Tensor& values) const {
+  TENON_SCOPE(heaviside, *this, values)
   if (scalar_type() != values.scalar_type()) {
     throw Error(std::string("heaviside is not yet implemented for tensors with different dtypes, got ") +
                 tenon::toString(scalar_type()) + " and " + tenon::toString(values.scalar_type()));
@@ -105,9 +113,13 @@ Tensor Tensor::heaviside(const Tensor& values) const {
   without_derivative("heaviside", *this, result);
   return result;
 }
-Tensor& Tensor::heaviside_(const Tensor& values) const { return overwrite("heaviside_", *this, heaviside(values)); }
+Tensor& Tensor::heaviside_(const Tensor& values) const {
+  TENON_SCOPE(heaviside_, *this, values)
+  return overwrite("heaviside_", *this, heaviside(values));
+}
 
 Tensor Tensor::gcd(const Tensor& other) const {
+  TENON_SCOPE(gcd, *this, other)
   const Dtype dtype = result_type(*this, other);
   check_integers("gcd", dtype);
   const Dims sizes = broadcast_sizes(impl().sizes(), other.impl().sizes());
@@ -121,8 +133,12 @@ Tensor Tensor::gcd(const Tensor& other) const {
   }
   return laid_out_after(*this, other, a);
 }
-Tensor& Tensor::gcd_(const Tensor& other) const { return overwrite("gcd_", *this, gcd(other)); }
+Tensor& Tensor::gcd_(const Tensor& other) const {
+  TENON_SCOPE(gcd_, *this, other)
+  return overwrite("gcd_", *this, gcd(other));
+}
 Tensor Tensor::lcm(const Tensor& other) const {
+  TENON_SCOPE(lcm, *this, other)
   const Tensor divisor = gcd(other);
   const Dtype dtype = divisor.scalar_type();
   // Of 8 and 16 bits in 32: what does not fit is cut off the result, as of any product.
@@ -132,7 +148,10 @@ Tensor Tensor::lcm(const Tensor& other) const {
       widened(*this).div(widened(divisor).masked_fill(divisor.eq(0), 1), "trunc").mul(widened(other));
   return laid_out_after(*this, other, multiple.abs().to(dtype));
 }
-Tensor& Tensor::lcm_(const Tensor& other) const { return overwrite("lcm_", *this, lcm(other)); }
+Tensor& Tensor::lcm_(const Tensor& other) const {
+  TENON_SCOPE(lcm_, *this, other)
+  return overwrite("lcm_", *this, lcm(other));
+}
 
 namespace {
 
@@ -143,8 +162,14 @@ Tensor number_of(const Tensor& self, const Tensor& other, const Tensor& extreme)
 
 }  // namespace
 
-Tensor Tensor::fmax(const Tensor& other) const { return number_of(*this, other, maximum(other)); }
-Tensor Tensor::fmin(const Tensor& other) const { return number_of(*this, other, minimum(other)); }
+Tensor Tensor::fmax(const Tensor& other) const {
+  TENON_SCOPE(fmax, *this, other)
+  return number_of(*this, other, maximum(other));
+}
+Tensor Tensor::fmin(const Tensor& other) const {
+  TENON_SCOPE(fmin, *this, other)
+  return number_of(*this, other, minimum(other));
+}
 
 namespace {
 
@@ -167,6 +192,7 @@ Tensor step_towards(const Tensor& from, const Tensor& to) {
 }  // namespace
 
 Tensor Tensor::nextafter(const Tensor& other) const {
+  TENON_SCOPE(nextafter, *this, other)
   check_same_device("nextafter", {this, &other});
   const Dtype dtype = result_type(*this, other);
   if (!tenon::is_floating_point(dtype)) {
@@ -192,20 +218,32 @@ Tensor Tensor::nextafter(const Tensor& other) const {
   recording.output(result);
   return result;
 }
-Tensor& Tensor::nextafter_(const Tensor& other) const { return overwrite("nextafter_", *this, nextafter(other)); }
+Tensor& Tensor::nextafter_(const Tensor& other) const {
+  TENON_SCOPE(nextafter_, *this, other)
+  return overwrite("nextafter_", *this, nextafter(other));
+}
 
-Tensor& Tensor::bitwise_not_() const { return overwrite("bitwise_not_", *this, bitwise_not()); }
+Tensor& Tensor::bitwise_not_() const {
+  TENON_SCOPE(bitwise_not_, *this)
+  return overwrite("bitwise_not_", *this, bitwise_not());
+}
 Tensor& Tensor::logical_not_() const {
+  TENON_SCOPE(logical_not_, *this)
   NoGradGuard no_grad;
   return overwrite("logical_not_", *this, logical_not());
 }
-Tensor Tensor::isreal() const { return tenon::ones_like(*this, TensorOptions(kBool)); }
+Tensor Tensor::isreal() const {
+  TENON_SCOPE(isreal, *this)
+  return tenon::ones_like(*this, TensorOptions(kBool));
+}
 Tensor Tensor::positive() const {
+  TENON_SCOPE(positive, *this)
   if (scalar_type() == kBool) throw Error("The `+` operator, on a bool tensor is not supported.");
   return *this;
 }
 
 Tensor Tensor::round(std::int64_t decimals) const {
+  TENON_SCOPE(round, *this, decimals)
   check_floating("round", *this);
   if (decimals == 0) return round();
   if (itemsize() < size_of(kFloat))
@@ -213,18 +251,32 @@ Tensor Tensor::round(std::int64_t decimals) const {
   const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
   return decimals > 0 ? mul(scale).round().div(scale) : div(scale).round().mul(scale);
 }
-Tensor& Tensor::round_(std::int64_t decimals) const { return overwrite("round_", *this, round(decimals)); }
+Tensor& Tensor::round_(std::int64_t decimals) const {
+  TENON_SCOPE(round_, *this, decimals)
+  return overwrite("round_", *this, round(decimals));
+}
 
 Tensor& Tensor::div_(const Tensor& other, std::optional<std::string_view> rounding_mode) const {
+  TENON_SCOPE(div_, *this, other, rounding_mode)
   return overwrite("div_", *this, before_write(*this, {&other}).div(other, rounding_mode));
 }
 Tensor& Tensor::div_(const Scalar& other, std::optional<std::string_view> rounding_mode) const {
+  TENON_SCOPE(div_, *this, other, rounding_mode)
   return overwrite("div_", *this, before_write(*this).div(other, rounding_mode));
 }
-Tensor remainder(const Scalar& self, const Tensor& other) { return self % other; }
+Tensor remainder(const Scalar& self, const Tensor& other) {
+  TENON_SCOPE(remainder, self, other)
+  return self % other;
+}
 
-Tensor Tensor::isposinf() const { return eq(std::numeric_limits<double>::infinity()); }
-Tensor Tensor::isneginf() const { return eq(-std::numeric_limits<double>::infinity()); }
+Tensor Tensor::isposinf() const {
+  TENON_SCOPE(isposinf, *this)
+  return eq(std::numeric_limits<double>::infinity());
+}
+Tensor Tensor::isneginf() const {
+  TENON_SCOPE(isneginf, *this)
+  return eq(-std::numeric_limits<double>::infinity());
+}
 Tensor Tensor::where(const Tensor& condition, const Scalar& other) const {
   return tenon::where(condition, *this, other);
 }
@@ -254,13 +306,25 @@ Tensor shifted_right(const Tensor& self, const Tensor& places) {
 
 }  // namespace
 
-#define TENON_SHIFT(name, shift)                                                                                       \
-  Tensor Tensor::name(const Tensor& other) const { return shift(*this, other); }                                       \
-  Tensor Tensor::name(const Scalar& other) const { return shift(*this, wrapped_scalar(other, ops::state_of(*this))); } \
-  Tensor& Tensor::name##_(const Tensor& other) const { return overwrite(#name "_", *this, name(other)); }              \
-  Tensor& Tensor::name##_(const Scalar& other) const { return overwrite(#name "_", *this, name(other)); }              \
-  Tensor name(const Scalar& self, const Tensor& other) {                                                               \
-    return shift(wrapped_scalar(self, ops::state_of(other)), other);                                                   \
+#define TENON_SHIFT(name, shift)                                      \
+  Tensor Tensor::name(const Tensor& other) const {                    \
+    TENON_SCOPE(name, *this, other)                                   \
+    return shift(*this, other);                                       \
+  }                                                                   \
+  Tensor Tensor::name(const Scalar& other) const {                    \
+    TENON_SCOPE(name, *this, other)                                   \
+    return shift(*this, wrapped_scalar(other, ops::state_of(*this))); \
+  }                                                                   \
+  Tensor& Tensor::name##_(const Tensor& other) const {                \
+    TENON_SCOPE(name##_, *this, other)                                \
+    return overwrite(#name "_", *this, name(other));                  \
+  }                                                                   \
+  Tensor& Tensor::name##_(const Scalar& other) const {                \
+    TENON_SCOPE(name##_, *this, other)                                \
+    return overwrite(#name "_", *this, name(other));                  \
+  }                                                                   \
+  Tensor name(const Scalar& self, const Tensor& other) {              \
+    return shift(wrapped_scalar(self, ops::state_of(other)), other);  \
   }
 TENON_SHIFT(bitwise_left_shift, shifted_left)
 TENON_SHIFT(bitwise_right_shift, shifted_right)

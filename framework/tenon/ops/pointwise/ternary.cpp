@@ -33,6 +33,7 @@ void check_mask(const char* name, const Tensor& mask) {
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  TENON_SCOPE(where, condition, self, other)
   if (condition.scalar_type() != kBool && condition.scalar_type() != kUInt8) {
     throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor with dtype ") +
                 toString(condition.scalar_type()));
@@ -67,6 +68,7 @@ Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
                wrapped_scalar(other, ops::state_of(condition)));
 }
 std::vector<Tensor> where(const Tensor& condition) {
+  TENON_SCOPE(where, condition)
   const Tensor places = atleast_1d(condition).nonzero();
   std::vector<Tensor> columns;
   for (std::int64_t i = 0; i < places.size(1); ++i) columns.push_back(places.select(1, i));
@@ -77,6 +79,7 @@ Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
 }
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
+  TENON_SCOPE(masked_fill, self, mask, value)
   check_mask("masked_fill", mask);
   check_same_device("masked_fill", {&self, &mask});
   const Tensor chosen = mask.to(kBool);
@@ -93,6 +96,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   return result;
 }
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  TENON_SCOPE(masked_fill, self, mask, value)
   if (value.dim() != 0) {
     throw Error("masked_fill only supports a 0-dimensional value tensor, but got tensor with " +
                 std::to_string(value.dim()) + " dimension(s).");
@@ -106,6 +110,7 @@ Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
   return tenon::masked_fill(*this, mask, value);
 }
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
+  TENON_SCOPE(masked_fill_, *this, mask, value)
   check_mask("masked_fill_", mask);
   autograd::check_inplace(*this);
   check_written(*this);
@@ -125,6 +130,7 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   return const_cast<Tensor&>(*this);
 }
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Tensor& value) const {
+  TENON_SCOPE(masked_fill_, *this, mask, value)
   return copy_(tenon::masked_fill(*this, mask, value));
 }
 
@@ -166,6 +172,7 @@ Tensor clamp_between(const Tensor& self, const Tensor& low, const Tensor& high) 
 }  // namespace
 
 Tensor clamp(const Tensor& self, const std::optional<Tensor>& low, const std::optional<Tensor>& high) {
+  TENON_SCOPE(clamp, self, low, high)
   if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
   if (low && high) return clamp_between(self, *low, *high);
   return low ? maximum(self, *low) : minimum(self, *high);
@@ -308,27 +315,33 @@ Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, const Scalar& value) co
   return tenon::addcdiv(*this, a, b, value);
 }
 Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  TENON_SCOPE(addcmul_, *this, a, b, value)
   addc(TENON_OP("addcmul"), false, *this, a, b, value, true);
   return const_cast<Tensor&>(*this);
 }
 Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  TENON_SCOPE(addcdiv_, *this, a, b, value)
   addc(TENON_OP("addcdiv"), true, *this, a, b, value, true);
   return const_cast<Tensor&>(*this);
 }
 Tensor lerp(const Tensor& self, const Tensor& end, const Scalar& weight) {
+  TENON_SCOPE(lerp, self, end, weight)
   return lerp_impl(self, end, {}, weight, false);
 }
 Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+  TENON_SCOPE(lerp, self, end, weight)
   return lerp_impl(self, end, weight, 0, false);
 }
 Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const { return tenon::lerp(*this, end, weight); }
 Tensor Tensor::lerp(const Tensor& end, const Tensor& weight) const { return tenon::lerp(*this, end, weight); }
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& weight) const {
+  TENON_SCOPE(lerp_, *this, end, weight)
   lerp_impl(*this, end, {}, weight, true);
   return const_cast<Tensor&>(*this);
 }
 
 Tensor& Tensor::lerp_(const Tensor& end, const Tensor& weight) const {
+  TENON_SCOPE(lerp_, *this, end, weight)
   lerp_impl(*this, end, weight, 0, true);
   return const_cast<Tensor&>(*this);
 }

@@ -181,19 +181,27 @@ namespace tenon {
 using namespace ops;
 
 #define TENON_UNARY(Row, name, saves, integers, asks, ...)                                    \
-  Tensor name(const Tensor& self) { return ops::unary<pointwise::Row>(self); }                \
-  Tensor& name##_(Tensor& self) { return ops::unary_inplace<pointwise::Row>(self); }          \
-  Tensor Tensor::name() const { return ops::unary<pointwise::Row>(*this); }                   \
-  Tensor& Tensor::name##_() const { return ops::unary_inplace<pointwise::Row>(*this); }       \
+  Tensor name(const Tensor& self) {                                                           \
+    TENON_SCOPE(name, self)                                                                   \
+    return ops::unary<pointwise::Row>(self);                                                  \
+  }                                                                                           \
+  Tensor& name##_(Tensor& self) { return static_cast<const Tensor&>(self).name##_(); }        \
+  Tensor Tensor::name() const { return tenon::name(*this); }                                  \
+  Tensor& Tensor::name##_() const {                                                           \
+    TENON_SCOPE(name##_, *this)                                                               \
+    return ops::unary_inplace<pointwise::Row>(*this);                                         \
+  }                                                                                           \
   Tensor& name##_out(Tensor& out, const Tensor& self) {                                       \
     return detail::into(                                                                      \
         detail::out_rules::asks, #name, out, [](const Tensor& x) { return x.name(); }, self); \
   }
 #define TENON_UNARY_WITH(Row, name, saves, integers, asks, count, list, ...)                                           \
   Tensor Tensor::name(TENON_DEFINED_##count list) const {                                                              \
+    TENON_SCOPE(name, *this, TENON_NAMED_##count list)                                                                 \
     return ops::unary<pointwise::Row>(*this, parameters_for<pointwise::Row>(*this, TENON_NAMED_##count list));         \
   }                                                                                                                    \
   Tensor& Tensor::name##_(TENON_DEFINED_##count list) const {                                                          \
+    TENON_SCOPE(name##_, *this, TENON_NAMED_##count list)                                                              \
     return ops::unary_inplace<pointwise::Row>(*this, parameters_for<pointwise::Row>(*this, TENON_NAMED_##count list)); \
   }                                                                                                                    \
   Tensor name(const Tensor& self, TENON_DEFINED_##count list) { return self.name(TENON_NAMED_##count list); }          \
@@ -215,7 +223,10 @@ Tensor predicate(OperatorId op, const Tensor& self) {
 }  // namespace
 
 #define TENON_PREDICATE(Row, name, asks, ...)                                                                    \
-  Tensor name(const Tensor& self) { return predicate(TENON_OP(#name), self); }                                   \
+  Tensor name(const Tensor& self) {                                                                              \
+    TENON_SCOPE(name, self)                                                                                      \
+    return predicate(TENON_OP(#name), self);                                                                     \
+  }                                                                                                              \
   Tensor Tensor::name() const { return tenon::name(*this); }                                                     \
   Tensor& name##_out(Tensor& out, const Tensor& self) {                                                          \
     return detail::into(                                                                                         \
@@ -225,6 +236,7 @@ Tensor predicate(OperatorId op, const Tensor& self) {
 #include <tenon/kernel/rows/relations.inl>
 
 Tensor bitwise_not(const Tensor& self) {
+  TENON_SCOPE(bitwise_not, self)
   if (self.is_floating_point())
     throw Error("\"bitwise_not\" not implemented for '" + std::string(toString(self.scalar_type())) + "'");
   Tensor result = allocate_preserving(self, self.scalar_type());
@@ -271,6 +283,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 Tensor clamp(const Tensor& self, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
+  TENON_SCOPE(clamp, self, low, high)
   if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
   if (!high) return clamp_min(self, *low);
   if (!low) return clamp_max(self, *high);
@@ -279,10 +292,12 @@ Tensor clamp(const Tensor& self, const std::optional<Scalar>& low, const std::op
   return ops::unary<pointwise::Clamp>(x, both_bounds(x, *low, *high));
 }
 Tensor clamp_min(const Tensor& self, const Scalar& low) {
+  TENON_SCOPE(clamp_min, self, low)
   const Tensor x = promoted(self, low);
   return is_nan(low) ? x.mul(0).add(kNaN) : ops::unary<pointwise::ClampMin>(x, low_bound(x, low));
 }
 Tensor clamp_max(const Tensor& self, const Scalar& high) {
+  TENON_SCOPE(clamp_max, self, high)
   const Tensor x = promoted(self, high);
   return is_nan(high) ? x.mul(0).add(kNaN) : ops::unary<pointwise::ClampMax>(x, high_bound(x, high));
 }
@@ -292,6 +307,7 @@ Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scala
 Tensor Tensor::clamp_min(const Scalar& low) const { return tenon::clamp_min(*this, low); }
 Tensor Tensor::clamp_max(const Scalar& high) const { return tenon::clamp_max(*this, high); }
 Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+  TENON_SCOPE(clamp_, *this, low, high)
   if (!low && !high) throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
   if (!high) return clamp_min_(*low);
   if (!low) return clamp_max_(*high);
@@ -301,16 +317,19 @@ Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Sca
   return ops::unary_inplace<pointwise::Clamp>(*this, both_bounds(*this, *low, *high));
 }
 Tensor& Tensor::clamp_min_(const Scalar& low) const {
+  TENON_SCOPE(clamp_min_, *this, low)
   check_bound(*this, low);
   return is_nan(low) ? mul_(0).add_(kNaN) : ops::unary_inplace<pointwise::ClampMin>(*this, low_bound(*this, low));
 }
 Tensor& Tensor::clamp_max_(const Scalar& high) const {
+  TENON_SCOPE(clamp_max_, *this, high)
   check_bound(*this, high);
   return is_nan(high) ? mul_(0).add_(kNaN) : ops::unary_inplace<pointwise::ClampMax>(*this, high_bound(*this, high));
 }
 
 Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
+  TENON_SCOPE(nan_to_num, self, nan, posinf, neginf)
   if (!self.is_floating_point()) return self.clone();
   const double largest = largest_of(self.scalar_type());
   return ops::unary<pointwise::NanToNum>(
@@ -318,6 +337,7 @@ Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<d
 }
 
 Tensor polygamma(std::int64_t n, const Tensor& self) {
+  TENON_SCOPE(polygamma, n, self)
   if (n < 0) throw Error("polygamma(n, x) does not support negative n, but got n = " + std::to_string(n));
   return n == 0 ? digamma(self) : ops::unary<pointwise::Polygamma>(self, parameters(Scalar(static_cast<double>(n))));
 }

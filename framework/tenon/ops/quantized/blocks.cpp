@@ -94,6 +94,7 @@ std::int64_t packed_bytes(std::int64_t values) {
 }
 
 Tensor pack_blocks(const Tensor& values, bool is_signed, const Tensor& into) {
+  TENON_SCOPE(pack_blocks, values, is_signed, into)
   const NoGradGuard no_grad;
   check_floating("pack_blocks", values);
   if (!values.impl().is_non_overlapping_and_dense())
@@ -119,6 +120,7 @@ Tensor pack_blocks(const Tensor& values, bool is_signed, const Tensor& into) {
 }
 
 Tensor unpack_blocks(const Tensor& packed, const Tensor& like, bool is_signed) {
+  TENON_SCOPE(unpack_blocks, packed, like, is_signed)
   const NoGradGuard no_grad;
   const std::int64_t count = like.numel();
   if (packed.scalar_type() != kUInt8 || packed.numel() != packed_bytes(count) || !packed.is_contiguous())

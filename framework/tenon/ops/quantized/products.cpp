@@ -162,6 +162,7 @@ bool is_planar(Device device, const Tensor& weight, const Window& window, std::i
 }
 
 Tensor linear(const QuantizedTensor& x, const QuantizedWeight& weight, const Tensor& bias, bool relu) {
+  TENON_SCOPE(linear, x, weight, bias, relu)
   return linear_into(x, weight, bias, relu, nullptr);
 }
 QuantizedTensor linear(const QuantizedTensor& x, const QuantizedWeight& weight, const Tensor& bias, bool relu,
@@ -170,6 +171,7 @@ QuantizedTensor linear(const QuantizedTensor& x, const QuantizedWeight& weight, 
 }
 Tensor conv2d(const QuantizedTensor& x, const QuantizedWeight& weight, const Tensor& bias, const Window& window,
               bool relu) {
+  TENON_SCOPE(conv2d, x, weight, bias, window, relu)
   return conv_into(x, weight, bias, window, relu, nullptr);
 }
 QuantizedTensor conv2d(const QuantizedTensor& x, const QuantizedWeight& weight, const Tensor& bias,
@@ -202,6 +204,7 @@ PackedWeight pack_weight(const Tensor& weight, int bits, std::int64_t group) {
 }
 
 Tensor unpack_weight(const PackedWeight& weight) {
+  TENON_SCOPE(unpack_weight, weight)
   NoGradGuard no_grad;
   const std::int64_t out = weight.values.size(0), groups = weight.scales.size(1);
   Tensor whole = weight.values.to(kFloat32);
@@ -264,6 +267,7 @@ Tensor weight_only_product(const Tensor& x, const PackedWeight& weight, const Te
 }  // namespace
 
 Tensor weight_only_linear(const Tensor& input, const PackedWeight& weight, const Tensor& bias) {
+  TENON_SCOPE(weight_only_linear, input, weight, bias)
   // As a linear layer under autocast.
   const DeviceType kind = input.device().type();
   const Tensor x = autocast::is_autocast_enabled(kind)

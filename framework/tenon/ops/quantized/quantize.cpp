@@ -79,6 +79,7 @@ std::int64_t highest_of(Dtype dtype) {
 
 Tensor quantize_per_tensor(const Tensor& self, double scale, std::int64_t zero_point, Dtype dtype,
                            MemoryFormat format) {
+  TENON_SCOPE(quantize_per_tensor, self, scale, zero_point, dtype, format)
   NoGradGuard no_grad;
   Tensor x = check_floats("quantize_per_tensor", self, dtype);
   check_one("quantize_per_tensor", scale, zero_point, dtype);
@@ -99,6 +100,7 @@ Tensor quantize_per_tensor(const Tensor& self, double scale, std::int64_t zero_p
 
 Tensor quantize_per_channel(const Tensor& self, const Tensor& scales, const Tensor& zero_points, std::int64_t axis,
                             Dtype dtype) {
+  TENON_SCOPE(quantize_per_channel, self, scales, zero_points, axis, dtype)
   NoGradGuard no_grad;
   const Tensor x = check_floats("quantize_per_channel", self, dtype).contiguous();
   const std::int32_t at = check_channels("quantize_per_channel", x, scales, zero_points, axis);
@@ -112,6 +114,7 @@ Tensor quantize_per_channel(const Tensor& self, const Tensor& scales, const Tens
 }
 
 Tensor dequantize_per_tensor(const Tensor& values, double scale, std::int64_t zero_point) {
+  TENON_SCOPE(dequantize_per_tensor, values, scale, zero_point)
   NoGradGuard no_grad;
   check_byte("dequantize_per_tensor", values.scalar_type());
   check_one("dequantize_per_tensor", scale, zero_point, values.scalar_type());
@@ -127,6 +130,7 @@ Tensor dequantize_per_tensor(const Tensor& values, double scale, std::int64_t ze
 
 Tensor dequantize_per_channel(const Tensor& values, const Tensor& scales, const Tensor& zero_points,
                               std::int64_t axis) {
+  TENON_SCOPE(dequantize_per_channel, values, scales, zero_points, axis)
   NoGradGuard no_grad;
   check_byte("dequantize_per_channel", values.scalar_type());
   const Tensor x = values.contiguous();
@@ -141,10 +145,12 @@ Tensor dequantize_per_channel(const Tensor& values, const Tensor& scales, const 
 }
 
 Tensor dequantize(const QuantizedTensor& tensor) {
+  TENON_SCOPE(dequantize, tensor)
   return dequantize_per_tensor(tensor.values, tensor.scale, tensor.zero_point);
 }
 
 Tensor dequantize(const QuantizedWeight& weight) {
+  TENON_SCOPE(dequantize, weight)
   return dequantize_per_channel(weight.values, weight.scales, zeros_like(weight.scales, kInt32), 0);
 }
 

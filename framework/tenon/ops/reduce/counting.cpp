@@ -15,10 +15,17 @@ namespace tenon {
 
 using namespace ops;
 
-Tensor Tensor::count_nonzero(std::int64_t dim) const { return ne(0).sum(OptionalIntArrayRef(dim)); }
-Tensor Tensor::count_nonzero(IntArrayRef dim) const { return ne(0).sum(OptionalIntArrayRef(dim)); }
+Tensor Tensor::count_nonzero(std::int64_t dim) const {
+  TENON_SCOPE(count_nonzero, *this, dim)
+  return ne(0).sum(OptionalIntArrayRef(dim));
+}
+Tensor Tensor::count_nonzero(IntArrayRef dim) const {
+  TENON_SCOPE(count_nonzero, *this, dim)
+  return ne(0).sum(OptionalIntArrayRef(dim));
+}
 
 Tensor Tensor::bincount(const std::optional<Tensor>& weights, std::int64_t minlength) const {
+  TENON_SCOPE(bincount, *this, weights, minlength)
   NoGradGuard no_grad;
   if (minlength < 0) throw Error(fmt::format("minlength should be >= 0, got {}", minlength));
   if (!is_integral(scalar_type())) {
@@ -42,6 +49,7 @@ Tensor Tensor::bincount(const std::optional<Tensor>& weights, std::int64_t minle
 }
 
 Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) const {
+  TENON_SCOPE(histc, *this, bins, min, max)
   NoGradGuard no_grad;
   check_floating("histc", *this);
   if (bins <= 0) throw Error(fmt::format("torch.histc: bins must be > 0, but got {}", bins));

@@ -155,14 +155,23 @@ Tensor share(const char* name, double q, const Tensor& self) {
 }  // namespace
 
 Picked Tensor::sort(std::optional<bool>, std::int64_t dim, bool descending) const { return sort(dim, descending); }
-Tensor Tensor::msort() const { return std::get<0>(sort(0)); }
+Tensor Tensor::msort() const {
+  TENON_SCOPE(msort, *this)
+  return std::get<0>(sort(0));
+}
 
 Picked Tensor::median(std::int64_t dim, bool keepdim) const { return median_of("median", *this, dim, keepdim, false); }
 Picked Tensor::nanmedian(std::int64_t dim, bool keepdim) const {
   return median_of("nanmedian", *this, dim, keepdim, true);
 }
-Tensor Tensor::median() const { return median_of_all("median", "MedianBackward0", *this, false); }
-Tensor Tensor::nanmedian() const { return median_of_all("nanmedian", "NanmedianBackward0", *this, true); }
+Tensor Tensor::median() const {
+  TENON_SCOPE(median, *this)
+  return median_of_all("median", "MedianBackward0", *this, false);
+}
+Tensor Tensor::nanmedian() const {
+  TENON_SCOPE(nanmedian, *this)
+  return median_of_all("nanmedian", "NanmedianBackward0", *this, true);
+}
 
 Picked Tensor::kthvalue(std::int64_t k, std::int64_t dim, bool keepdim) const {
   const int at = wrap_dim(dim, impl().rank());

@@ -179,12 +179,17 @@ Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> d
   TENON_AUTOCAST_METHOD(sum, *this, dim, keepdim, dtype)
   return sum_impl(*this, dim, keepdim, dtype);
 }
-Tensor Tensor::mean(std::optional<Dtype> dtype) const { return mean_impl(*this, std::nullopt, false, dtype); }
+Tensor Tensor::mean(std::optional<Dtype> dtype) const {
+  TENON_SCOPE(mean, *this, dtype)
+  return mean_impl(*this, std::nullopt, false, dtype);
+}
 Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
+  TENON_SCOPE(mean, *this, dim, keepdim, dtype)
   return mean_impl(*this, dim, keepdim, dtype);
 }
 
 Tensor Tensor::sum_to_size(IntArrayRef sizes) const {
+  TENON_SCOPE(sum_to_size, *this, sizes)
   const Dims wanted(sizes);
   const TensorImpl& self = impl();
   if (self.sizes() == wanted) return *this;
@@ -241,37 +246,59 @@ Tensor Tensor::prod(std::optional<Dtype> dtype) const {
 }
 
 Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const {
+  TENON_SCOPE(amax, *this, dim, keepdim)
   return extreme(TENON_OP("amax"), "amax", "AmaxBackward0", *this, dim_mask(dim, impl().rank()), keepdim);
 }
 Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const {
+  TENON_SCOPE(amin, *this, dim, keepdim)
   return extreme(TENON_OP("amin"), "amin", "AminBackward0", *this, dim_mask(dim, impl().rank()), keepdim);
 }
 Tensor Tensor::max() const {
+  TENON_SCOPE(max, *this)
   return extreme(TENON_OP("amax"), "max", "MaxBackward1", *this, every(*this), false, true);
 }
 Tensor Tensor::min() const {
+  TENON_SCOPE(min, *this)
   return extreme(TENON_OP("amin"), "min", "MinBackward1", *this, every(*this), false, true);
 }
-Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
-Tensor Tensor::min(const Tensor& other) const { return minimum(other); }
+Tensor Tensor::max(const Tensor& other) const {
+  TENON_SCOPE(max, *this, other)
+  return maximum(other);
+}
+Tensor Tensor::min(const Tensor& other) const {
+  TENON_SCOPE(min, *this, other)
+  return minimum(other);
+}
 std::tuple<Tensor, Tensor> Tensor::max(std::int64_t dim, bool keepdim) const {
+  TENON_SCOPE(max, *this, dim, keepdim)
   return extreme_dim(TENON_OP("max_dim"), "MaxBackward0", *this, dim, keepdim);
 }
 std::tuple<Tensor, Tensor> Tensor::min(std::int64_t dim, bool keepdim) const {
+  TENON_SCOPE(min, *this, dim, keepdim)
   return extreme_dim(TENON_OP("min_dim"), "MinBackward0", *this, dim, keepdim);
 }
 Tensor Tensor::argmax(std::optional<std::int64_t> dim, bool keepdim) const {
+  TENON_SCOPE(argmax, *this, dim, keepdim)
   return argument(TENON_OP("argmax"), *this, dim, keepdim);
 }
 Tensor Tensor::argmin(std::optional<std::int64_t> dim, bool keepdim) const {
+  TENON_SCOPE(argmin, *this, dim, keepdim)
   return argument(TENON_OP("argmin"), *this, dim, keepdim);
 }
-Tensor Tensor::any() const { return truth(TENON_OP("any"), *this, every(*this), false); }
-Tensor Tensor::all() const { return truth(TENON_OP("all"), *this, every(*this), false); }
+Tensor Tensor::any() const {
+  TENON_SCOPE(any, *this)
+  return truth(TENON_OP("any"), *this, every(*this), false);
+}
+Tensor Tensor::all() const {
+  TENON_SCOPE(all, *this)
+  return truth(TENON_OP("all"), *this, every(*this), false);
+}
 Tensor Tensor::any(std::int64_t dim, bool keepdim) const {
+  TENON_SCOPE(any, *this, dim, keepdim)
   return truth(TENON_OP("any"), *this, one(*this, dim), keepdim);
 }
 Tensor Tensor::all(std::int64_t dim, bool keepdim) const {
+  TENON_SCOPE(all, *this, dim, keepdim)
   return truth(TENON_OP("all"), *this, one(*this, dim), keepdim);
 }
 
@@ -331,6 +358,7 @@ Tensor norm_impl(const Tensor& self, double p, std::uint32_t mask, bool keepdim,
 }  // namespace
 
 Tensor ops::row_norm(const Tensor& self, double p) {
+  TENON_SCOPE(row_norm, self, p)
   return norm_impl(self, p, dim_mask(OptionalIntArrayRef(std::int64_t{-1}), self.impl().rank()), false, true);
 }
 Tensor Tensor::norm(const Scalar& p) const {
@@ -379,38 +407,61 @@ Tensor var_impl(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool
 
 }  // namespace
 
-Tensor Tensor::var(bool unbiased) const { return var_impl(*this, std::nullopt, unbiased, false, false); }
+Tensor Tensor::var(bool unbiased) const {
+  TENON_SCOPE(var, *this, unbiased)
+  return var_impl(*this, std::nullopt, unbiased, false, false);
+}
 Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
+  TENON_SCOPE(var, *this, dim, unbiased, keepdim)
   return var_impl(*this, dim, unbiased, keepdim, false);
 }
 Tensor Tensor::var(int dim) const {
+  TENON_SCOPE(var, *this, dim)
   return var_impl(*this, OptionalIntArrayRef(std::int64_t{dim}), true, false, false);
 }
-Tensor Tensor::std(bool unbiased) const { return var_impl(*this, std::nullopt, unbiased, false, true); }
+Tensor Tensor::std(bool unbiased) const {
+  TENON_SCOPE(std, *this, unbiased)
+  return var_impl(*this, std::nullopt, unbiased, false, true);
+}
 Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
+  TENON_SCOPE(std, *this, dim, unbiased, keepdim)
   return var_impl(*this, dim, unbiased, keepdim, true);
 }
 Tensor Tensor::std(int dim) const {
+  TENON_SCOPE(std, *this, dim)
   const std::int64_t wide = dim;
   return var_impl(*this, OptionalIntArrayRef(wide), true, false, true);
 }
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+  TENON_SCOPE(var_mean, self, dim, unbiased, keepdim)
   return {self.var(dim, unbiased, keepdim), self.mean(dim, keepdim)};
 }
-std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) { return {self.var(unbiased), self.mean()}; }
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
+  TENON_SCOPE(var_mean, self, unbiased)
+  return {self.var(unbiased), self.mean()};
+}
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
+  TENON_SCOPE(var_mean, self, dim)
   const std::int64_t wide = dim;
   return var_mean(self, OptionalIntArrayRef(wide), true);
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+  TENON_SCOPE(std_mean, self, dim, unbiased, keepdim)
   return {self.std(dim, unbiased, keepdim), self.mean(dim, keepdim)};
 }
-std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) { return {self.std(unbiased), self.mean()}; }
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
+  TENON_SCOPE(std_mean, self, unbiased)
+  return {self.std(unbiased), self.mean()};
+}
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
+  TENON_SCOPE(std_mean, self, dim)
   const std::int64_t wide = dim;
   return std_mean(self, OptionalIntArrayRef(wide), true);
 }
 
-Tensor Tensor::count_nonzero() const { return ne(0).sum(); }
+Tensor Tensor::count_nonzero() const {
+  TENON_SCOPE(count_nonzero, *this)
+  return ne(0).sum();
+}
 
 }  // namespace tenon

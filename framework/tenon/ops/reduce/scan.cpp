@@ -130,22 +130,27 @@ void check_dtype_inplace(const Tensor& self, std::optional<Dtype> dtype) {
 }  // namespace
 
 Tensor& Tensor::cumsum_(std::int64_t dim, std::optional<Dtype> dtype) const {
+  TENON_SCOPE(cumsum_, *this, dim, dtype)
   check_dtype_inplace(*this, dtype);
   return overwrite("cumsum_", *this, cumsum(dim, dtype.value_or(scalar_type())));
 }
 Tensor& Tensor::cumprod_(std::int64_t dim, std::optional<Dtype> dtype) const {
+  TENON_SCOPE(cumprod_, *this, dim, dtype)
   check_dtype_inplace(*this, dtype);
   return overwrite("cumprod_", *this, before_write(*this).cumprod(dim, dtype.value_or(scalar_type())));
 }
 
 std::tuple<Tensor, Tensor> Tensor::cummax(std::int64_t dim) const {
+  TENON_SCOPE(cummax, *this, dim)
   return running(TENON_OP("cummax"), "CummaxBackward0", *this, dim);
 }
 std::tuple<Tensor, Tensor> Tensor::cummin(std::int64_t dim) const {
+  TENON_SCOPE(cummin, *this, dim)
   return running(TENON_OP("cummin"), "CumminBackward0", *this, dim);
 }
 
 Tensor Tensor::logcumsumexp(std::int64_t dim) const {
+  TENON_SCOPE(logcumsumexp, *this, dim)
   check_floating("logcumsumexp", *this);
   const int at = wrap_dim(dim, impl().rank());
   // d y_k / d x_i = exp(x_i - y_k): sums from the end, of the positive and of the negative gradients, as logarithms.
@@ -171,6 +176,7 @@ Tensor Tensor::logcumsumexp(std::int64_t dim) const {
 
 Tensor Tensor::diff(std::int64_t n, std::int64_t dim, const std::optional<Tensor>& prepend,
                     const std::optional<Tensor>& append) const {
+  TENON_SCOPE(diff, *this, n, dim, prepend, append)
   if (this->dim() == 0) throw Error("diff expects input to be at least one-dimensional");
   if (n < 0) throw Error(fmt::format("order must be non-negative but got {}", n));
   const int at = wrap_dim(dim, impl().rank());
@@ -199,12 +205,14 @@ Tensor Tensor::diff(std::int64_t n, std::int64_t dim, const std::optional<Tensor
 }
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
+  TENON_SCOPE(trapezoid, y, x, dim)
   check_curve("trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
   if (y.size(at) == 0) return no_area(y, at);
   return widths("trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).sum(at).div(2);
 }
 Tensor trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
+  TENON_SCOPE(trapezoid, y, dx, dim)
   check_curve("trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
   if (y.size(at) == 0) return no_area(y, at);
@@ -212,11 +220,13 @@ Tensor trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
   return y.sum(at).sub(y.select(at, 0).add(y.select(at, -1)).mul(0.5)).mul(dx);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t dim) {
+  TENON_SCOPE(cumulative_trapezoid, y, x, dim)
   check_curve("cumulative_trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
   return widths("cumulative_trapezoid", y, x, at).mul(sums_of_neighbours(y, at)).cumsum(at).div(2);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, std::int64_t dim) {
+  TENON_SCOPE(cumulative_trapezoid, y, dx, dim)
   check_curve("cumulative_trapezoid", y);
   const int at = wrap_dim(dim, y.impl().rank());
   return sums_of_neighbours(y, at).mul(dx).cumsum(at).div(2);

@@ -66,6 +66,7 @@ Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
   return softmax_impl(TENON_OP("log_softmax"), true, *this, dim, dtype);
 }
 Tensor softmin(const Tensor& self, std::int64_t dim, std::optional<Dtype> dtype) {
+  TENON_SCOPE(softmin, self, dim, dtype)
   return self.neg().softmax(dim, dtype);
 }
 

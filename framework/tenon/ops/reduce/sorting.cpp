@@ -11,6 +11,7 @@ namespace tenon {
 using namespace ops;
 
 std::tuple<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending) const {
+  TENON_SCOPE(sort, *this, dim, descending)
   const int at = wrap_dim(dim, impl().rank());
   Recording recording = record_picked("SortBackward0", *this, at, true);
   Tensor values = allocate_preserving(*this, scalar_type());
@@ -23,9 +24,13 @@ std::tuple<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending) const
   }
   return {values, indices};
 }
-Tensor Tensor::argsort(std::int64_t dim, bool descending) const { return std::get<1>(detach().sort(dim, descending)); }
+Tensor Tensor::argsort(std::int64_t dim, bool descending) const {
+  TENON_SCOPE(argsort, *this, dim, descending)
+  return std::get<1>(detach().sort(dim, descending));
+}
 
 std::tuple<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool largest, bool) const {
+  TENON_SCOPE(topk, *this, k, dim, largest)
   const int at = wrap_dim(dim, impl().rank());
   const std::int64_t length = impl().rank() == 0 ? 1 : size(at);
   if (k < 0 || k > length)

@@ -14,6 +14,7 @@ namespace tenon {
 using namespace ops;
 
 std::tuple<Tensor, Tensor> Tensor::aminmax(std::optional<std::int64_t> dim, bool keepdim) const {
+  TENON_SCOPE(aminmax, *this, dim, keepdim)
   if (dim) {
     const int at = wrap_dim(*dim, impl().rank());
     if (this->dim() > 0 && size(at) == 0) {
@@ -34,6 +35,7 @@ Tensor Tensor::nansum(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype
   return masked_fill(isnan(), 0).sum(dim, keepdim, dtype);
 }
 Tensor Tensor::nanmean(OptionalIntArrayRef dim, bool keepdim, std::optional<Dtype> dtype) const {
+  TENON_SCOPE(nanmean, *this, dim, keepdim, dtype)
   if (!is_floating_point()) {
     throw Error(std::string("nanmean(): expected input to have floating point or complex dtype but got ") +
                 tenon::toString(scalar_type()));
@@ -72,6 +74,7 @@ Tensor Tensor::renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) 
   return mul(factor).contiguous();
 }
 Tensor& Tensor::renorm_(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const {
+  TENON_SCOPE(renorm_, *this, p, dim, maxnorm)
   return overwrite("renorm_", *this, before_write(*this).renorm(p, dim, maxnorm));
 }
 

@@ -2,6 +2,7 @@
 // broadcast_sizes() of tensor/shape/dims.h. Declared in broadcast.h and tensor.h.
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/support/make_view.h>
+#include <tenon/ops/support/operator_scope.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor Tensor::expand(IntArrayRef sizes, bool) const {
+  TENON_SCOPE(expand, *this, sizes)
   const TensorImpl& self = impl();
   Dims wanted(sizes);
   const int added = wanted.rank() - self.rank();
@@ -37,8 +39,12 @@ Tensor Tensor::expand(IntArrayRef sizes, bool) const {
                         self.offset(), [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
 }
 
-Tensor broadcast_to(const Tensor& self, IntArrayRef sizes) { return self.expand(sizes); }
+Tensor broadcast_to(const Tensor& self, IntArrayRef sizes) {
+  TENON_SCOPE(broadcast_to, self, sizes)
+  return self.expand(sizes);
+}
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {
+  TENON_SCOPE(broadcast_tensors, tensors)
   Dims sizes;
   for (const Tensor& tensor : tensors) sizes = broadcast_sizes(sizes, tensor.impl().sizes());
   std::vector<Tensor> result;
@@ -47,6 +53,7 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
 }
 
 std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
+  TENON_SCOPE(meshgrid, tensors, indexing)
   if (tensors.empty()) throw Error("meshgrid expects a non-empty TensorList");
   if (indexing != "ij" && indexing != "xy") {
     throw Error("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + std::string(indexing));

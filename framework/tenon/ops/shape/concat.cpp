@@ -107,27 +107,34 @@ Tensor stack(TensorList tensors, std::int64_t dim) {
   return as_owned(cat(parts, at).view(IntArrayRef(sizes)));
 }
 Tensor hstack(TensorList tensors) {
+  TENON_SCOPE(hstack, tensors)
   if (tensors.empty()) throw Error("hstack expects a non-empty TensorList");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) parts.push_back(tensor.dim() == 0 ? tensor.reshape({1}) : tensor);
   return cat(parts, parts.at(0).dim() == 1 ? 0 : 1);
 }
 Tensor vstack(TensorList tensors) {
+  TENON_SCOPE(vstack, tensors)
   if (tensors.empty()) throw Error("vstack expects a non-empty TensorList");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) parts.push_back(tensor.dim() < 2 ? tensor.reshape({1, -1}) : tensor);
   return cat(parts, 0);
 }
 Tensor dstack(TensorList tensors) {
+  TENON_SCOPE(dstack, tensors)
   if (tensors.empty()) throw Error("dstack expects a non-empty TensorList");
   return cat(atleast_3d(tensors), 2);
 }
 Tensor column_stack(TensorList tensors) {
+  TENON_SCOPE(column_stack, tensors)
   if (tensors.empty()) throw Error("column_stack expects a non-empty TensorList");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) parts.push_back(tensor.dim() < 2 ? tensor.reshape({tensor.numel(), 1}) : tensor);
   return hstack(parts);
 }
-Tensor row_stack(TensorList tensors) { return vstack(tensors); }
+Tensor row_stack(TensorList tensors) {
+  TENON_SCOPE(row_stack, tensors)
+  return vstack(tensors);
+}
 
 }  // namespace tenon

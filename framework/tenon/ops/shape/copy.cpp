@@ -30,6 +30,7 @@ void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
     copy_between(ops::state_of(to), to.data_ptr(), source, from.data_ptr(), bytes);
     return;
   }
+  const scopes::CopyScope told({.from = from.device(), .to = to.device(), .bytes = bytes});
   const Tensor& accelerator = to_host ? from : to;
   DeviceDriver& driver = ops::state_of(accelerator).driver();
   const StreamRef stream = current_stream(accelerator.device());
@@ -121,6 +122,7 @@ Tensor convert(const Tensor& self, DeviceState& state, Dtype dtype, std::optiona
 
 Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {
+  TENON_SCOPE(to, *this, options, non_blocking, copy, format)
   if (options.requires_grad()) {
     throw Error("to(options) expects unset requires_grad flag, but got options.requires_grad set as true");
   }
@@ -145,6 +147,7 @@ Tensor Tensor::to(const Tensor& like, bool non_blocking, bool copy, std::optiona
 }
 
 Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
+  TENON_SCOPE(clone, *this, format)
   Recording recording = record<0>("CloneBackward0", {this}, [](Backward& b) { b.set(0, b.take_grad()); });
   Tensor result;
   const TensorImpl& self = impl();
@@ -164,7 +167,9 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   if (format == MemoryFormat::Preserve) throw Error("preserve memory format is unsupported by the contiguous operator");
-  return is_contiguous(format) ? *this : clone(format);
+  if (is_contiguous(format)) return *this;  // no operator: PyTorch calls none either
+  TENON_SCOPE(contiguous, *this, format)
+  return clone(format);
 }
 
 namespace {
@@ -186,6 +191,7 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
+  TENON_SCOPE(copy_, *this, source, non_blocking)
   Tensor& handle = const_cast<Tensor&>(*this);
   autograd::check_inplace(*this, autograd::requires_grad(source));
   check_written(*this);
@@ -229,15 +235,22 @@ Tensor& overwrite(const Tensor& self, const char* node, const Scalar& value) {
 
 }  // namespace
 
-Tensor& Tensor::fill_(const Scalar& value) const { return overwrite(*this, "FillBackward0", value); }
+Tensor& Tensor::fill_(const Scalar& value) const {
+  TENON_SCOPE(fill_, *this, value)
+  return overwrite(*this, "FillBackward0", value);
+}
 Tensor& Tensor::fill_(const Tensor& value) const {
+  TENON_SCOPE(fill_, *this, value)
   if (value.dim() != 0) {
     throw Error("fill_ only supports 0-dimension value tensor but got tensor with " + std::to_string(value.dim()) +
                 " dimensions.");
   }
   return copy_(value);
 }
-Tensor& Tensor::zero_() const { return overwrite(*this, "ZeroBackward0", 0); }
+Tensor& Tensor::zero_() const {
+  TENON_SCOPE(zero_, *this)
+  return overwrite(*this, "ZeroBackward0", 0);
+}
 
 const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat>) const {
   if (requires_grad()) throw Error("cannot resize variables that require grad");
@@ -253,6 +266,7 @@ const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat>) co
 }
 
 Tensor& Tensor::set_(const Tensor& source) const {
+  TENON_SCOPE(set_, *this, source)
   autograd::check_inplace(*this, autograd::requires_grad(source));
   TensorImpl& self = impl();
   const TensorImpl& from = source.impl();
@@ -263,6 +277,7 @@ Tensor& Tensor::set_(const Tensor& source) const {
 }
 
 Scalar Tensor::item() const {
+  TENON_SCOPE(item, *this)
   if (numel() != 1) {
     throw Error("a Tensor with " + std::to_string(numel()) + " elements cannot be converted to Scalar");
   }
@@ -275,6 +290,7 @@ Scalar Tensor::item() const {
   if (device().is_cpu()) {
     std::memcpy(bytes, data_ptr(), size);
   } else {
+    const scopes::CopyScope told({.from = device(), .to = Device(kCPU), .bytes = size});
     DeviceDriver& driver = ops::state_of(*this).driver();
     const StreamRef stream = current_stream(device());
     driver.copy(bytes, data_ptr(), size, CopyKind::kDeviceToHost, stream);

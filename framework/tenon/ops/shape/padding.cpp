@@ -26,6 +26,7 @@ std::int64_t padded_size(std::int64_t size, std::int64_t left, std::int64_t righ
 }  // namespace
 
 Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& value) {
+  TENON_SCOPE(constant_pad_nd, self, amounts, value)
   const int rank = self.impl().rank();
   const int padded = static_cast<int>(amounts.size() / 2);
   if (amounts.size() % 2 != 0) {
@@ -69,6 +70,7 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef amounts, const Scalar& va
 }
 
 Tensor pad(const Tensor& self, IntArrayRef amounts, std::string_view mode, std::optional<double> value) {
+  TENON_SCOPE(pad, self, amounts, mode, value)
   if (mode == "constant") return constant_pad_nd(self, amounts, value.value_or(0));
   if (mode == "replicate") {
     TENON_AUTOCAST_AS(replication_pad, pad(operands...), self, amounts, mode, value)

@@ -15,6 +15,7 @@ namespace tenon {
 using namespace ops;
 
 Tensor Tensor::flip(IntArrayRef dims) const {
+  TENON_SCOPE(flip, *this, dims)
   if (!dims.empty()) dim_mask(dims, impl().rank());  // throws where a dimension is named twice
   if (dims.empty() || numel() == 0 || impl().rank() == 0) return clone();
   const std::vector<std::int64_t> turned = dims.vec();
@@ -41,15 +42,18 @@ Tensor Tensor::flip(IntArrayRef dims) const {
   return result;
 }
 Tensor Tensor::fliplr() const {
+  TENON_SCOPE(fliplr, *this)
   if (dim() < 2) throw Error("Input must be >= 2-d.");
   return flip(1);
 }
 Tensor Tensor::flipud() const {
+  TENON_SCOPE(flipud, *this)
   if (dim() < 1) throw Error("Input must be >= 1-d.");
   return flip(0);
 }
 
 Tensor Tensor::rot90(std::int64_t k, IntArrayRef dims) const {
+  TENON_SCOPE(rot90, *this, k, dims)
   if (dims.size() != 2) throw Error(fmt::format("expected total rotation dims == 2, but got dims = {}", dims.size()));
   if (dim() < 2) throw Error(fmt::format("expected total dims >= 2, but got total dims = {}", dim()));
   const int a = wrap_dim(dims[0], impl().rank());
@@ -71,6 +75,7 @@ Tensor Tensor::rot90(std::int64_t k, IntArrayRef dims) const {
 }
 
 Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
+  TENON_SCOPE(roll, *this, shifts, dims)
   if (dims.empty()) {
     if (shifts.size() != 1) throw Error("`shifts` must have one element when no dims are given");
     return ops::as_owned(flatten().roll(shifts, {0}).view(sizes()));
@@ -93,6 +98,7 @@ Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const {
 }
 
 Tensor Tensor::repeat(IntArrayRef repeats) const {
+  TENON_SCOPE(repeat, *this, repeats)
   const int rank = static_cast<int>(repeats.size());
   if (rank < impl().rank()) {
     throw Error("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor (" +
@@ -125,11 +131,13 @@ Tensor Tensor::repeat(IntArrayRef repeats) const {
   return as_owned(expanded.expand(wide).clone(MemoryFormat::Contiguous).view(flat));
 }
 Tensor Tensor::tile(IntArrayRef repeats) const {
+  TENON_SCOPE(tile, *this, repeats)
   std::vector<std::int64_t> all = repeats.vec();
   while (static_cast<std::int64_t>(all.size()) < dim()) all.insert(all.begin(), 1);
   return repeat(all);
 }
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim) const {
+  TENON_SCOPE(repeat_interleave, *this, repeats, dim)
   if (repeats < 0) throw Error("repeats can not be negative, got " + std::to_string(repeats));
   const Tensor source = dim ? *this : flatten();
   const int at = dim ? wrap_dim(*dim, source.impl().rank()) : 0;

@@ -3,6 +3,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/shape/slicing.h>
 #include <tenon/ops/support/make_view.h>
+#include <tenon/ops/support/operator_scope.h>
 
 #include <algorithm>
 
@@ -23,6 +24,7 @@ Tensor embedded(const Tensor& gradient, const Dims& whole, Part part) {
 }  // namespace
 
 Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset) const {
+  TENON_SCOPE(as_strided, *this, sizes, strides, offset)
   const std::int64_t start = offset.value_or(storage_offset());
   const Dims new_sizes(sizes);
   const Dims new_strides(strides);
@@ -69,6 +71,7 @@ Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<
 }
 
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
+  TENON_SCOPE(select, *this, dim, index)
   const TensorImpl& self = impl();
   if (self.rank() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
   const int at = wrap_dim(dim, self.rank());
@@ -103,6 +106,7 @@ std::int64_t step_by(std::int64_t stride, std::int64_t step) {
 
 Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end,
                      std::int64_t step) const {
+  TENON_SCOPE(slice, *this, dim, start, end, step)
   const TensorImpl& self = impl();
   if (self.rank() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   if (step <= 0) throw Error("slice step must be positive");
@@ -125,6 +129,7 @@ Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::o
   });
 }
 Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const {
+  TENON_SCOPE(narrow, *this, dim, start, length)
   if (this->dim() == 0) throw Error("narrow() cannot be applied to a 0-dim tensor.");
   const std::int64_t available = size(dim);
   if (start < -available || start > available) {
@@ -140,6 +145,7 @@ Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length)
 }
 
 Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim1, std::int64_t dim2) const {
+  TENON_SCOPE(diagonal, *this, offset, dim1, dim2)
   const TensorImpl& self = impl();
   const int a = wrap_dim(dim1, self.rank());
   const int b = wrap_dim(dim2, self.rank());
@@ -167,6 +173,7 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim1, std::int64_t dim
 }
 
 Tensor Tensor::unfold(std::int64_t dim, std::int64_t size, std::int64_t step) const {
+  TENON_SCOPE(unfold, *this, dim, size, step)
   const TensorImpl& self = impl();
   const int at = wrap_dim(dim, self.rank());
   const std::int64_t length = self.rank() == 0 ? 1 : self.sizes()[at];

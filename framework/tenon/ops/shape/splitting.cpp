@@ -2,6 +2,7 @@
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/splitting.h>
 #include <tenon/ops/support/make_view.h>
+#include <tenon/ops/support/operator_scope.h>
 
 #include <fmt/format.h>
 
@@ -53,10 +54,12 @@ std::vector<Tensor> parts_of(const char* name, const Tensor& self, int at, const
 }  // namespace
 
 std::vector<Tensor> Tensor::unbind(std::int64_t dim) const {
+  TENON_SCOPE(unbind, *this, dim)
   const int at = wrap_dim(dim, impl().rank(), false);
   return parts_of("UnbindBackward0", *this, at, std::vector<std::int64_t>(static_cast<std::size_t>(size(at)), 1), true);
 }
 std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim) const {
+  TENON_SCOPE(split_with_sizes, *this, sizes, dim)
   const int at = wrap_dim(dim, impl().rank(), false);
   std::size_t parts = 0;
   std::int64_t start = 0;
@@ -75,8 +78,12 @@ std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, std::int64_t dim
   }
   return parts_of("SplitWithSizesBackward0", *this, at, sizes.vec(), false);
 }
-std::vector<Tensor> Tensor::split(IntArrayRef sizes, std::int64_t dim) const { return split_with_sizes(sizes, dim); }
+std::vector<Tensor> Tensor::split(IntArrayRef sizes, std::int64_t dim) const {
+  TENON_SCOPE(split, *this, sizes, dim)
+  return split_with_sizes(sizes, dim);
+}
 std::vector<Tensor> Tensor::split(std::int64_t part, std::int64_t dim) const {
+  TENON_SCOPE(split, *this, part, dim)
   if (this->dim() == 0) throw Error("split expects at least a 1-dimensional tensor");
   const int at = wrap_dim(dim, impl().rank(), false);
   const std::int64_t length = size(at);
@@ -93,6 +100,7 @@ std::vector<Tensor> Tensor::split(std::int64_t part, std::int64_t dim) const {
   return parts_of("SplitBackward0", *this, at, lengths, false);
 }
 std::vector<Tensor> Tensor::chunk(std::int64_t chunks, std::int64_t dim) const {
+  TENON_SCOPE(chunk, *this, chunks, dim)
   if (dim >= impl().rank() || impl().rank() == 0) throw Error("chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0) throw Error("chunk expects `chunks` to be greater than 0, got: " + std::to_string(chunks));
   const std::int64_t length = size(dim);
@@ -145,6 +153,7 @@ std::int64_t columns_of(const Tensor& self) { return self.dim() == 1 ? 0 : 1; }
 }  // namespace
 
 std::vector<Tensor> Tensor::tensor_split(std::int64_t sections, std::int64_t dim) const {
+  TENON_SCOPE(tensor_split, *this, sections, dim)
   check_splits(*this);
   if (sections <= 0) throw Error(fmt::format("number of sections must be larger than 0, got {}", sections));
   const std::int64_t at = wrap_dim(dim, impl().rank());
@@ -160,6 +169,7 @@ std::vector<Tensor> Tensor::tensor_split(std::int64_t sections, std::int64_t dim
 }
 
 std::vector<Tensor> Tensor::tensor_split(IntArrayRef indices, std::int64_t dim) const {
+  TENON_SCOPE(tensor_split, *this, indices, dim)
   check_splits(*this);
   const std::int64_t at = wrap_dim(dim, impl().rank());
   std::vector<Tensor> parts;
@@ -173,6 +183,7 @@ std::vector<Tensor> Tensor::tensor_split(IntArrayRef indices, std::int64_t dim) 
 }
 
 std::vector<Tensor> Tensor::tensor_split(const Tensor& indices_or_sections, std::int64_t dim) const {
+  TENON_SCOPE(tensor_split, *this, indices_or_sections, dim)
   check_splits(*this);
   if (indices_or_sections.scalar_type() != kInt64) {
     throw Error(std::string("tensor_split expected tensor_indices_or_sections to have dtype of long, but got ") +
@@ -195,14 +206,28 @@ std::vector<Tensor> Tensor::tensor_split(const Tensor& indices_or_sections, std:
 }
 
 std::vector<Tensor> Tensor::hsplit(std::int64_t sections) const {
+  TENON_SCOPE(hsplit, *this, sections)
   return even_split("hsplit", *this, 1, columns_of(*this), sections);
 }
 std::vector<Tensor> Tensor::hsplit(IntArrayRef indices) const {
+  TENON_SCOPE(hsplit, *this, indices)
   return cut("hsplit", *this, 1, columns_of(*this), indices);
 }
-std::vector<Tensor> Tensor::vsplit(std::int64_t sections) const { return even_split("vsplit", *this, 2, 0, sections); }
-std::vector<Tensor> Tensor::vsplit(IntArrayRef indices) const { return cut("vsplit", *this, 2, 0, indices); }
-std::vector<Tensor> Tensor::dsplit(std::int64_t sections) const { return even_split("dsplit", *this, 3, 2, sections); }
-std::vector<Tensor> Tensor::dsplit(IntArrayRef indices) const { return cut("dsplit", *this, 3, 2, indices); }
+std::vector<Tensor> Tensor::vsplit(std::int64_t sections) const {
+  TENON_SCOPE(vsplit, *this, sections)
+  return even_split("vsplit", *this, 2, 0, sections);
+}
+std::vector<Tensor> Tensor::vsplit(IntArrayRef indices) const {
+  TENON_SCOPE(vsplit, *this, indices)
+  return cut("vsplit", *this, 2, 0, indices);
+}
+std::vector<Tensor> Tensor::dsplit(std::int64_t sections) const {
+  TENON_SCOPE(dsplit, *this, sections)
+  return even_split("dsplit", *this, 3, 2, sections);
+}
+std::vector<Tensor> Tensor::dsplit(IntArrayRef indices) const {
+  TENON_SCOPE(dsplit, *this, indices)
+  return cut("dsplit", *this, 3, 2, indices);
+}
 
 }  // namespace tenon

@@ -31,12 +31,25 @@ Tensor triangle(OperatorId op, bool lower, const Tensor& self, std::int64_t diag
 
 }  // namespace
 
-Tensor Tensor::tril(std::int64_t diagonal) const { return triangle(TENON_OP("tril"), true, *this, diagonal); }
-Tensor Tensor::triu(std::int64_t diagonal) const { return triangle(TENON_OP("triu"), false, *this, diagonal); }
-Tensor& Tensor::tril_(std::int64_t diagonal) const { return overwrite("tril_", *this, tril(diagonal)); }
-Tensor& Tensor::triu_(std::int64_t diagonal) const { return overwrite("triu_", *this, triu(diagonal)); }
+Tensor Tensor::tril(std::int64_t diagonal) const {
+  TENON_SCOPE(tril, *this, diagonal)
+  return triangle(TENON_OP("tril"), true, *this, diagonal);
+}
+Tensor Tensor::triu(std::int64_t diagonal) const {
+  TENON_SCOPE(triu, *this, diagonal)
+  return triangle(TENON_OP("triu"), false, *this, diagonal);
+}
+Tensor& Tensor::tril_(std::int64_t diagonal) const {
+  TENON_SCOPE(tril_, *this, diagonal)
+  return overwrite("tril_", *this, tril(diagonal));
+}
+Tensor& Tensor::triu_(std::int64_t diagonal) const {
+  TENON_SCOPE(triu_, *this, diagonal)
+  return overwrite("triu_", *this, triu(diagonal));
+}
 
 Tensor Tensor::diag(std::int64_t offset) const {
+  TENON_SCOPE(diag, *this, offset)
   if (dim() == 2) return diagonal(offset).clone();
   if (dim() != 1) throw Error("matrix or a vector expected: diag() got a tensor of sizes " + to_string(sizes()));
   const std::int64_t n = numel() + std::abs(offset);
@@ -48,6 +61,7 @@ Tensor Tensor::diag(std::int64_t offset) const {
   return result;
 }
 Tensor Tensor::diag_embed(std::int64_t offset, std::int64_t dim1, std::int64_t dim2) const {
+  TENON_SCOPE(diag_embed, *this, offset, dim1, dim2)
   const int rank = impl().rank() + 1;
   const int a = wrap_dim(dim1, rank);
   const int b = wrap_dim(dim2, rank);
@@ -66,9 +80,13 @@ Tensor Tensor::diag_embed(std::int64_t offset, std::int64_t dim1, std::int64_t d
   recording.output(as_fresh(result));
   return result;
 }
-Tensor Tensor::diagflat(std::int64_t offset) const { return reshape({-1}).diag(offset); }
+Tensor Tensor::diagflat(std::int64_t offset) const {
+  TENON_SCOPE(diagflat, *this, offset)
+  return reshape({-1}).diag(offset);
+}
 
 Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap) const {
+  TENON_SCOPE(fill_diagonal_, *this, value, wrap)
   if (dim() < 2) throw Error("dimensions must larger than 1");
   std::int64_t shortest = size(0);
   std::int64_t step = 0;

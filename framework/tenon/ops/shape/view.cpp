@@ -2,6 +2,7 @@
 // gradient is laid back into the base's shape.
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>
+#include <tenon/ops/support/operator_scope.h>
 
 #include <algorithm>
 
@@ -27,6 +28,7 @@ Tensor Tensor::alias() const {
 }
 
 Tensor Tensor::view(IntArrayRef sizes) const {
+  TENON_SCOPE(view, *this, sizes)
   const TensorImpl& self = impl();
   const Dims wanted = infer_sizes(sizes, self.numel());
   const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted);
@@ -89,6 +91,7 @@ Tensor Tensor::view_dtype(Dtype dtype) const {
 }
 
 Tensor Tensor::reshape(IntArrayRef sizes) const {
+  TENON_SCOPE(reshape, *this, sizes)
   const TensorImpl& self = impl();
   const Dims wanted = infer_sizes(sizes, self.numel());
   if (const std::optional<Dims> strides = view_strides(self.sizes(), self.strides(), wanted)) {
@@ -105,6 +108,7 @@ Tensor Tensor::reshape(IntArrayRef sizes) const {
 }
 
 Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim) const {
+  TENON_SCOPE(flatten, *this, start_dim, end_dim)
   const int rank = impl().rank();
   const int first = wrap_dim(start_dim, rank);
   const int last = wrap_dim(end_dim, rank);
@@ -125,6 +129,7 @@ Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim) const {
 }
 
 Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes) const {
+  TENON_SCOPE(unflatten, *this, dim, sizes)
   const int at = wrap_dim(dim, impl().rank());
   Dims wanted;
   Dims parts;
@@ -143,9 +148,13 @@ Tensor Tensor::unflatten(std::int64_t dim, IntArrayRef sizes) const {
   }
   return view(wanted);
 }
-Tensor Tensor::ravel() const { return contiguous().view({-1}); }
+Tensor Tensor::ravel() const {
+  TENON_SCOPE(ravel, *this)
+  return contiguous().view({-1});
+}
 
 Tensor Tensor::permute(IntArrayRef dims) const {
+  TENON_SCOPE(permute, *this, dims)
   const TensorImpl& self = impl();
   if (static_cast<int>(dims.size()) != self.rank()) {
     throw Error(
@@ -189,17 +198,20 @@ Tensor swapped(const char* name, const Tensor& tensor, int a, int b) {
 }  // namespace
 
 Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
+  TENON_SCOPE(transpose, *this, dim0, dim1)
   const int rank = impl().rank();
   const int a = wrap_dim(dim0, rank);
   const int b = wrap_dim(dim1, rank);
   return rank == 0 ? alias() : swapped("TransposeBackward0", *this, a, b);
 }
 Tensor Tensor::t() const {
+  TENON_SCOPE(t, *this)
   if (dim() > 2) throw Error("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) + "D");
   return dim() < 2 ? alias() : swapped("TBackward0", *this, 0, 1);
 }
 
 Tensor Tensor::movedim(IntArrayRef source, IntArrayRef destination) const {
+  TENON_SCOPE(movedim, *this, source, destination)
   if (source.size() != destination.size()) {
     throw Error("movedim: Invalid source or destination dims: source (" + to_string(source) +
                 " dims) should contain the same number of dims as destination (" + to_string(destination) + " dims)");
@@ -243,16 +255,32 @@ Tensor& become(const Tensor& self, const Tensor& view) {
 
 }  // namespace
 
-Tensor& Tensor::transpose_(std::int64_t dim0, std::int64_t dim1) const { return become(*this, transpose(dim0, dim1)); }
-Tensor& Tensor::t_() const { return become(*this, t()); }
+Tensor& Tensor::transpose_(std::int64_t dim0, std::int64_t dim1) const {
+  TENON_SCOPE(transpose_, *this, dim0, dim1)
+  return become(*this, transpose(dim0, dim1));
+}
+Tensor& Tensor::t_() const {
+  TENON_SCOPE(t_, *this)
+  return become(*this, t());
+}
 const Tensor& Tensor::as_strided_(IntArrayRef sizes, IntArrayRef strides, std::optional<std::int64_t> offset) const {
   return become(*this, as_strided(sizes, strides, offset));
 }
-Tensor& Tensor::squeeze_() const { return become(*this, squeeze()); }
-Tensor& Tensor::squeeze_(std::int64_t dim) const { return become(*this, squeeze(dim)); }
-Tensor& Tensor::unsqueeze_(std::int64_t dim) const { return become(*this, unsqueeze(dim)); }
+Tensor& Tensor::squeeze_() const {
+  TENON_SCOPE(squeeze_, *this)
+  return become(*this, squeeze());
+}
+Tensor& Tensor::squeeze_(std::int64_t dim) const {
+  TENON_SCOPE(squeeze_, *this, dim)
+  return become(*this, squeeze(dim));
+}
+Tensor& Tensor::unsqueeze_(std::int64_t dim) const {
+  TENON_SCOPE(unsqueeze_, *this, dim)
+  return become(*this, unsqueeze(dim));
+}
 
 Tensor Tensor::squeeze() const {
+  TENON_SCOPE(squeeze, *this)
   const TensorImpl& self = impl();
   Dims sizes;
   Dims strides;
@@ -264,6 +292,7 @@ Tensor Tensor::squeeze() const {
   return reshaping_view("SqueezeBackward0", *this, sizes, strides);
 }
 Tensor Tensor::squeeze(std::int64_t dim) const {
+  TENON_SCOPE(squeeze, *this, dim)
   const TensorImpl& self = impl();
   const int at = wrap_dim(dim, self.rank());
   Dims sizes = self.sizes();
@@ -275,6 +304,7 @@ Tensor Tensor::squeeze(std::int64_t dim) const {
   return reshaping_view("SqueezeBackward1", *this, sizes, strides);
 }
 Tensor Tensor::unsqueeze(std::int64_t dim) const {
+  TENON_SCOPE(unsqueeze, *this, dim)
   const TensorImpl& self = impl();
   const int at = wrap_dim(dim, self.rank() + 1);
   Dims sizes = self.sizes();
@@ -285,12 +315,17 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
                         [at](Backward& b) { b.set(0, b.grad().squeeze(at)); });
 }
 
-Tensor atleast_1d(const Tensor& self) { return self.dim() == 0 ? self.reshape({1}) : self; }
+Tensor atleast_1d(const Tensor& self) {
+  TENON_SCOPE(atleast_1d, self)
+  return self.dim() == 0 ? self.reshape({1}) : self;
+}
 Tensor atleast_2d(const Tensor& self) {
+  TENON_SCOPE(atleast_2d, self)
   if (self.dim() == 0) return self.reshape({1, 1});
   return self.dim() == 1 ? self.unsqueeze(0) : self;
 }
 Tensor atleast_3d(const Tensor& self) {
+  TENON_SCOPE(atleast_3d, self)
   if (self.dim() == 0) return self.reshape({1, 1, 1});
   if (self.dim() == 1) return self.unsqueeze(0).unsqueeze(-1);
   return self.dim() == 2 ? self.unsqueeze(-1) : self;
@@ -306,8 +341,17 @@ std::vector<Tensor> each(TensorList tensors, Tensor (*change)(const Tensor&)) {
 
 }  // namespace
 
-std::vector<Tensor> atleast_1d(TensorList tensors) { return each(tensors, &atleast_1d); }
-std::vector<Tensor> atleast_2d(TensorList tensors) { return each(tensors, &atleast_2d); }
-std::vector<Tensor> atleast_3d(TensorList tensors) { return each(tensors, &atleast_3d); }
+std::vector<Tensor> atleast_1d(TensorList tensors) {
+  TENON_SCOPE(atleast_1d, tensors)
+  return each(tensors, &atleast_1d);
+}
+std::vector<Tensor> atleast_2d(TensorList tensors) {
+  TENON_SCOPE(atleast_2d, tensors)
+  return each(tensors, &atleast_2d);
+}
+std::vector<Tensor> atleast_3d(TensorList tensors) {
+  TENON_SCOPE(atleast_3d, tensors)
+  return each(tensors, &atleast_3d);
+}
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/ops/support/kernel_call.h>
+#include <tenon/ops/support/operator_scope.h>
 #include <tenon/ops/support/promotion.h>
 #include <tenon/ops/support/recording.h>
 #include <tenon/ops/support/shapes.h>

@@ -44,6 +44,7 @@ struct BertBlockImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& x) {
+    const nn::ModuleScope scope(*this);
     const Tensor y = norm1(add(x, attention(x)));
     const Tensor wide = widen(y);
     return norm2(add(y, narrow(options.relu ? tenon::relu(wide) : tenon::gelu(wide))));
@@ -89,6 +90,7 @@ struct BertImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) {
+    const nn::ModuleScope scope(*this);
     const HeadInput input = before_head(tokens);
     return tenon::linear(input.hidden, input.weight, input.bias);
   }

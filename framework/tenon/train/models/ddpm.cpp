@@ -23,6 +23,7 @@ struct PixelAttention final : PictureAttention {
     out = register_module("out", padded_conv(channels, channels, 1));
   }
   Tensor forward(const Tensor& x, const Tensor& /*text*/) override {
+    const nn::ModuleScope scope(*this);
     const Tensor y = before(x);
     const auto rows = [](const Tensor& t) { return t.flatten(2).transpose(1, 2).unsqueeze(1); };  // (N, 1, H W, C)
     const Tensor seen = tenon::scaled_dot_product_attention(rows(query(y)), rows(key(y)), rows(value(y)));

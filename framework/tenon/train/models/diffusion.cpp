@@ -66,6 +66,7 @@ struct ResidualImpl : nn::Module {
     if (in != out) shortcut = register_module("shortcut", padded_conv(in, out, 1));
   }
   Tensor forward(const Tensor& x, const Tensor& time) {
+    const nn::ModuleScope scope(*this);
     Tensor y = conv1(tenon::silu(norm1(x)));
     y = y + of_time(time).unsqueeze(-1).unsqueeze(-1);
     y = tenon::silu(norm2(y));
@@ -85,6 +86,7 @@ StageImpl::StageImpl(std::shared_ptr<ResidualImpl> residual, std::shared_ptr<Pic
 }
 
 Tensor StageImpl::forward(const Tensor& x, const Tensor& time, const Tensor& text) {
+  const nn::ModuleScope scope(*this);
   const Tensor y = residual->forward(x, time);
   return attention ? attention->forward(y, text) : y;
 }
@@ -196,6 +198,7 @@ Tensor DiffusionImpl::text_for(std::int64_t examples) {
 }
 
 Tensor DiffusionImpl::forward(const Tensor& pictures) {
+  const nn::ModuleScope scope(*this);
   if (is_training()) return forward_drawn(pictures);
   const RandomStates training = random_states();
   manual_seed(kTestSeed);

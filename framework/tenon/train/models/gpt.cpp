@@ -31,7 +31,10 @@ struct GptImpl : nn::Module {
     }
   }
 
-  Tensor forward(const Tensor& tokens) { return logits(before_head(tokens).hidden); }
+  Tensor forward(const Tensor& tokens) {
+    const nn::ModuleScope scope(*this);
+    return logits(before_head(tokens).hidden);
+  }
 
   HeadInput before_head(const Tensor& tokens) {
     const std::int64_t length = tokens.size(1);
@@ -72,7 +75,10 @@ struct EmbeddingLayerImpl : nn::Module {
     register_module("symbols", gpt->symbols);
     register_parameter("positions", gpt->positions);
   }
-  Tensor forward(const Tensor& tokens) { return gpt->embedded(tokens); }
+  Tensor forward(const Tensor& tokens) {
+    const nn::ModuleScope scope(*this);
+    return gpt->embedded(tokens);
+  }
   Gpt gpt;
 };
 TENON_MODULE(EmbeddingLayer);

@@ -37,6 +37,7 @@ struct CrossAttentionImpl : nn::Module {
     out = register_module("out", nn::Linear(width, width));
   }
   Tensor forward(const Tensor& x, const Tensor& seen) {
+    const nn::ModuleScope scope(*this);
     const auto in_heads = [&](const Tensor& t) {  // (N, heads, rows, depth)
       return t.view({t.size(0), t.size(1), heads, t.size(2) / heads}).transpose(1, 2);
     };
@@ -65,6 +66,7 @@ struct SpatialTransformer final : PictureAttention {
     out = register_module("out", padded_conv(width, width, 1));
   }
   Tensor forward(const Tensor& x, const Tensor& text) override {
+    const nn::ModuleScope scope(*this);
     Tensor y = in(before(x)).flatten(2).transpose(1, 2);  // (N, H W, C)
     const Tensor self = norm1(y);
     y = y + to_pixels->forward(self, self);

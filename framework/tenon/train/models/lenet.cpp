@@ -32,6 +32,7 @@ struct LenetImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& pictures) {
+    const nn::ModuleScope scope(*this);
     Tensor x = pictures;
     std::int64_t number = 0;
     for (const auto& stage : stages) {

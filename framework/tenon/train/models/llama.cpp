@@ -21,6 +21,7 @@ struct LlamaBlockImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& x, RotaryImpl& rotary) {
+    const nn::ModuleScope scope(*this);
     const Tensor y = add_branch(size, x, attention->forward(norm1(x), rotary), is_training());
     return add_branch(size, y, perceptron->forward(norm2(y)), is_training());
   }
@@ -49,7 +50,10 @@ struct LlamaImpl : nn::Module {
     if (!size.tied) head = register_module("head", projection(size.width, size.vocabulary));
   }
 
-  Tensor forward(const Tensor& tokens) { return logits(before_head(tokens).hidden); }
+  Tensor forward(const Tensor& tokens) {
+    const nn::ModuleScope scope(*this);
+    return logits(before_head(tokens).hidden);
+  }
 
   HeadInput before_head(const Tensor& tokens) {
     Tensor x = symbols(tokens);

@@ -103,6 +103,7 @@ RotaryImpl::RotaryImpl(const LlamaSize& size, std::int64_t positions) {
 }
 
 Tensor RotaryImpl::forward(const Tensor& x) {
+  const nn::ModuleScope scope(*this);
   return rotated(x, buffers_["cosine"].narrow(0, 0, x.size(-2)), buffers_["sine"].narrow(0, 0, x.size(-2)));
 }
 
@@ -141,6 +142,7 @@ LlamaAttentionImpl::LlamaAttentionImpl(const LlamaSize& size) : size_(size) {
 
 /// Heads that share a key stand in a dimension of their own, over which keys and values broadcast.
 Tensor LlamaAttentionImpl::forward(const Tensor& x, RotaryImpl& rotary) {
+  const nn::ModuleScope scope(*this);
   const std::int64_t batch = x.size(0), length = x.size(1), depth = size_.depth();
   const std::int64_t shared = size_.kv_heads / layer_parts(size_.ranks), each = size_.heads / size_.kv_heads;
   const Tensor own = into_parts(size_.ranks, x);
@@ -170,6 +172,7 @@ GatedPerceptronImpl::GatedPerceptronImpl(const LlamaSize& size) : ranks_(size.ra
 }
 
 Tensor GatedPerceptronImpl::forward(const Tensor& x) {
+  const nn::ModuleScope scope(*this);
   const Tensor own = into_parts(ranks_, x);
   return sum_of_parts(ranks_, down_, F::silu(gate_(own)) * up_(own));
 }

@@ -30,6 +30,7 @@ struct LstmLmImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) {
+    const nn::ModuleScope scope(*this);
     const HeadInput input = before_head(tokens);
     // By the layer where there is one, since it may be quantized.
     return head.is_empty() ? tenon::linear(input.hidden, input.weight, input.bias) : head(input.hidden);

@@ -26,6 +26,7 @@ struct MlpImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& pictures) {
+    const nn::ModuleScope scope(*this);
     Tensor x = pictures.flatten(1);
     std::int64_t number = 0;
     for (const auto& layer : layers) x = run(layer, number++, x);

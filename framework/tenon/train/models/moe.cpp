@@ -34,6 +34,7 @@ struct ExpertsImpl : nn::Module {
 
   /// (N, length, width). Symbols are sorted by expert, so that each works on one range of rows.
   Mixed forward(const Tensor& input) {
+    const nn::ModuleScope scope(*this);
     const Tensor x = input.flatten(0, 1);
     const Tensor probabilities = router(x).softmax(-1);  // (symbols, experts)
     const auto [largest, who] = probabilities.topk(chosen, -1);
@@ -95,6 +96,7 @@ struct MoeBlockImpl : nn::Module {
 
   /// What leaves the block, and how unevenly it used its experts.
   autograd::variable_list forward(const Tensor& x, RotaryImpl& rotary) {
+    const nn::ModuleScope scope(*this);
     const Tensor y = add_branch(size, x, attention->forward(norm1(x), rotary), is_training());
     auto [values, imbalance] = experts->forward(norm2(y));
     return {add_branch(size, y, std::move(values), is_training()), imbalance};
@@ -127,6 +129,7 @@ struct MoeImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) {
+    const nn::ModuleScope scope(*this);
     Tensor x = symbols(tokens);
     imbalance = Tensor();
     std::int64_t number = 0;

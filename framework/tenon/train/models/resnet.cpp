@@ -45,6 +45,7 @@ struct BlockImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& x) {
+    const nn::ModuleScope scope(*this);
     Tensor y = x;
     for (std::size_t i = 0; i < convs->size(); ++i) {
       y = norms->at<nn::BatchNorm2dImpl>(i).forward(convs->at<nn::Conv2dImpl>(i).forward(y));
@@ -81,6 +82,7 @@ struct ResNetImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& x) {
+    const nn::ModuleScope scope(*this);
     Tensor y = first(x);
     for (std::size_t i = 0; i < blocks.size(); ++i) y = run_block(i, y);
     return last(y);

@@ -181,6 +181,7 @@ Tensor TransformerBlockImpl::add(const Tensor& x, Tensor branch) const {
 }
 
 Tensor TransformerBlockImpl::forward(const Tensor& x) {
+  const nn::ModuleScope scope(*this);
   const Tensor y = add(x, attention(norm1_(x)));
   return add(y, perceptron(norm2_(y)));
 }
@@ -200,6 +201,7 @@ TransformerImpl::TransformerImpl(const TransformerOptions& options) : options_(o
 }
 
 Tensor TransformerImpl::forward(Tensor x) {
+  const nn::ModuleScope scope(*this);
   for (std::size_t i = 0; i < blocks_.size(); ++i) x = run_block(i, x);
   return norm_(x);
 }

@@ -28,6 +28,7 @@ struct LevelImpl : nn::Module {
     norm2 = register_module("norm2", nn::BatchNorm2d(out));
   }
   Tensor forward(const Tensor& x) {
+    const nn::ModuleScope scope(*this);
     // A statement each: what a call is given lives until its statement ends, and only some of it is needed in backward.
     Tensor y = conv1(x);
     y = norm1(y);
@@ -73,6 +74,7 @@ struct UnetImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& pictures) {
+    const nn::ModuleScope scope(*this);
     std::int64_t number = 0;
     const auto run = [&](const std::shared_ptr<LevelImpl>& level, const Tensor& x) {
       return run_part(

@@ -38,6 +38,7 @@ struct VitImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& pictures) {
+    const nn::ModuleScope scope(*this);
     const Tensor patches = embedding(pictures).flatten(2).transpose(1, 2);  // (N, patches, width)
     const Tensor token = class_token.expand({pictures.size(0), 1, patches.size(2)});
     Tensor x = tenon::cat({token, patches}, 1) + positions;

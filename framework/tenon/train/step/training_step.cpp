@@ -2,6 +2,7 @@
 #include <tenon/train/step/training_step.h>
 
 #include <tenon/autograd/save_on_cpu.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/nn/clip_grad.h>
 #include <tenon/nn/functional/linear_cross_entropy.h>
 #include <tenon/nn/lora.h>
@@ -50,9 +51,10 @@ double TrainingStep::run(std::int64_t first) {
   double loss = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = share_begin + share * part / parts, end = share_begin + share * (part + 1) / parts;
-    const Batch batch = parts_.data.get(first + begin, end - begin);
+    const Batch batch = read(first + begin, end - begin);
     Tensor value;
     {
+      const scopes::Scope phase(scopes::Phase::kForward);
       const auto pass = parts_.precision.forward_pass();
       std::optional<autograd::SaveOnCpuGuard> offload;
       if (parts_.techniques.offload_activations) offload.emplace();
@@ -72,9 +74,14 @@ double TrainingStep::run(std::int64_t first) {
   return parts_.ranks.sum(loss);
 }
 
+Batch TrainingStep::read(std::int64_t first, std::int64_t count) {
+  const scopes::Scope phase(scopes::Phase::kData);
+  return parts_.data.get(first, count);
+}
+
 /// Forward and backward passes take turns: their phases are one.
 double TrainingStep::run_pipeline(std::int64_t first) {
-  const Tensor loss = parts_.pipeline->step(parts_.data.get(first, parts_.batch_size));
+  const Tensor loss = parts_.pipeline->step(read(first, parts_.batch_size));
   parts_.phase_ended(RunPhase::kBackward);
   update();
   updating_ = false;
@@ -100,6 +107,7 @@ Tensor TrainingStep::loss_on_one(const Model& model, const Batch& batch) const {
 }
 
 void TrainingStep::update() {
+  const scopes::Scope phase(scopes::Phase::kOptimizer);
   if (const double norm = parts_.options.real("clip_grad_norm"); norm > 0) {
     parts_.precision.unscale(parts_.optimizer);
     const std::vector<Tensor> parameters = parts_.model.module->parameters();

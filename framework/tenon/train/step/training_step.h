@@ -55,6 +55,7 @@ class TrainingStep {
   double number(const Tensor& value) const;
 
  private:
+  Batch read(std::int64_t first, std::int64_t count);
   double run_pipeline(std::int64_t first);
   void update();
   Tensor loss_of_batch(const Batch& batch) const;

@@ -55,6 +55,7 @@ void MultiheadAttentionImpl::_reset_parameters() {
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                                            const Tensor& key_padding_mask, bool need_weights,
                                                            const Tensor& attn_mask, bool average_attn_weights) {
+  const ModuleScope scope(*this);
   auto given = functional::MultiheadAttentionForwardFuncOptions(
                    options.embed_dim(), options.num_heads(), in_proj_weight, in_proj_bias, bias_k, bias_v,
                    options.add_zero_attn(), options.dropout(), out_proj->weight, out_proj->bias)

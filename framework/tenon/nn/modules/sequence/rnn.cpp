@@ -177,6 +177,7 @@ template class RNNImplBase<LSTMImpl>;
 
 template <class Derived>
 std::tuple<Tensor, Tensor> SingleStateRNN<Derived>::forward(const Tensor& input, Tensor hx) {
+  const ModuleScope scope(*this);
   const RNNOptionsBase& o = this->options_base;
   this->check_input(input, {});
   const std::int64_t batch = this->batch_of(input, {});
@@ -239,6 +240,7 @@ std::tuple<Tensor, Tensor> LSTMImpl::checked_state(const Tensor& input, const Te
 
 std::tuple<Tensor, std::tuple<Tensor, Tensor>> LSTMImpl::forward(const Tensor& input,
                                                                  std::optional<std::tuple<Tensor, Tensor>> hx_opt) {
+  const ModuleScope scope(*this);
   const auto [h, c] = checked_state(input, {}, {}, hx_opt);
   auto [output, last_h, last_c] =
       lstm(input, {h, c}, all_weights(), options_base.bias(), options_base.num_layers(), options_base.dropout(),

@@ -82,6 +82,7 @@ RNNCellImpl::RNNCellImpl(const RNNCellOptions& options)
     : RNNCellImplBase({options.input_size(), options.hidden_size(), options.bias(), 1}), options(options) {}
 
 Tensor RNNCellImpl::forward(const Tensor& input, Tensor hx) {
+  const ModuleScope scope(*this);
   check_forward_input(input);
   if (!hx.defined()) hx = zero_state(input);
   check_forward_hidden(input, hx, "");
@@ -96,6 +97,7 @@ LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& options)
 
 std::tuple<Tensor, Tensor> LSTMCellImpl::forward(const Tensor& input,
                                                  std::optional<std::tuple<Tensor, Tensor>> hx_opt) {
+  const ModuleScope scope(*this);
   check_forward_input(input);
   const Tensor h = hx_opt ? std::get<0>(*hx_opt) : zero_state(input);
   const Tensor c = hx_opt ? std::get<1>(*hx_opt) : zero_state(input);
@@ -108,6 +110,7 @@ GRUCellImpl::GRUCellImpl(const GRUCellOptions& options)
     : RNNCellImplBase({options.input_size(), options.hidden_size(), options.bias(), 3}), options(options) {}
 
 Tensor GRUCellImpl::forward(const Tensor& input, Tensor hx) {
+  const ModuleScope scope(*this);
   check_forward_input(input);
   if (!hx.defined()) hx = zero_state(input);
   check_forward_hidden(input, hx, "");

@@ -57,6 +57,7 @@ void TransformerImpl::reset_parameters() {
 Tensor TransformerImpl::forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask, const Tensor& tgt_mask,
                                 const Tensor& memory_mask, const Tensor& src_key_padding_mask,
                                 const Tensor& tgt_key_padding_mask, const Tensor& memory_key_padding_mask) {
+  const ModuleScope scope(*this);
   if (src.dim() != 3 || tgt.dim() != 3) {
     throw Error(fmt::format("src and tgt should have 3 dimensions, but got {} and {}", src.dim(), tgt.dim()));
   }

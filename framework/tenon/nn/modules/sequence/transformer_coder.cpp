@@ -39,6 +39,7 @@ void TransformerEncoderImpl::reset_parameters() {
 }
 
 Tensor TransformerEncoderImpl::forward(const Tensor& src, const Tensor& src_mask, const Tensor& src_key_padding_mask) {
+  const ModuleScope scope(*this);
   Tensor x = src;
   for (std::size_t i = 0; i < layers->size(); ++i) {
     x = layers->at<TransformerEncoderLayerImpl>(i).forward(x, src_mask, src_key_padding_mask);
@@ -67,6 +68,7 @@ void TransformerDecoderImpl::reset_parameters() {
 Tensor TransformerDecoderImpl::forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask,
                                        const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,
                                        const Tensor& memory_key_padding_mask) {
+  const ModuleScope scope(*this);
   Tensor x = tgt;
   for (std::size_t i = 0; i < layers->size(); ++i) {
     x = layers->at<TransformerDecoderLayerImpl>(i).forward(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask,

@@ -49,6 +49,7 @@ void TransformerEncoderLayerImpl::reset_parameters() {
 
 Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src_mask,
                                             const Tensor& src_key_padding_mask) {
+  const ModuleScope scope(*this);
   const Tensor x = norm1(src + dropout1(attend(self_attn, src, src, src_mask, src_key_padding_mask)));
   return norm2(x + dropout2(linear2(dropout(options.activation()(linear1(x))))));
 }
@@ -87,6 +88,7 @@ void TransformerDecoderLayerImpl::reset_parameters() {
 Tensor TransformerDecoderLayerImpl::forward(Tensor tgt, const Tensor& memory, const Tensor& tgt_mask,
                                             const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,
                                             const Tensor& memory_key_padding_mask) {
+  const ModuleScope scope(*this);
   tgt = norm1(tgt + dropout1(attend(self_attn, tgt, tgt, tgt_mask, tgt_key_padding_mask)));
   tgt = norm2(tgt + dropout2(attend(multihead_attn, tgt, memory, memory_mask, memory_key_padding_mask)));
   return norm3(tgt + dropout3(linear2(dropout(options.activation()(linear1(tgt))))));

@@ -5,6 +5,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/shape/concat.h>
+#include <tenon/ops/support/operator_scope.h>
 #include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
@@ -43,6 +44,7 @@ std::vector<std::int64_t> packed_rows(const std::vector<std::int64_t>& batch_siz
 }  // namespace
 
 Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value) {
+  TENON_SCOPE(pad_sequence, sequences, batch_first, padding_value)
   if (sequences.empty()) throw Error("pad_sequence: received an empty list of sequences");
   const Tensor& first = sequences[0];
   if (first.dim() == 0) throw Error("pad_sequence: expected sequences of at least one dimension, but got a number");
@@ -73,6 +75,7 @@ Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value
 }
 
 std::tuple<Tensor, Tensor> _pack_padded_sequence(const Tensor& given, const Tensor& given_lengths, bool batch_first) {
+  TENON_SCOPE(_pack_padded_sequence, given, given_lengths, batch_first)
   if (given.numel() == 0) throw Error("Cannot pack empty tensors.");
   const Tensor input = batch_first ? given.transpose(0, 1) : given;
   const std::vector<std::int64_t> lengths = values_of(given_lengths);
@@ -110,6 +113,7 @@ std::tuple<Tensor, Tensor> _pack_padded_sequence(const Tensor& given, const Tens
 
 std::tuple<Tensor, Tensor> _pad_packed_sequence(const Tensor& data, const Tensor& given_batch_sizes, bool batch_first,
                                                 const Scalar& padding_value, std::int64_t total_length) {
+  TENON_SCOPE(_pad_packed_sequence, data, given_batch_sizes, batch_first, padding_value, total_length)
   const std::vector<std::int64_t> batch_sizes = values_of(given_batch_sizes);
   if (batch_sizes.empty()) throw Error("pad_packed_sequence: the packed sequence has no steps");
   const std::int64_t batch = batch_sizes.front();

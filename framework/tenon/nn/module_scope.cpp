@@ -1,0 +1,79 @@
+// Where a module stands in its tree, and the scope that carries that name.
+#include <tenon/nn/module.h>
+#include <tenon/nn/module_scope.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tenon::nn {
+namespace {
+
+/// The innermost module of this thread that has entered its scope.
+constinit thread_local const Module* innermost = nullptr;
+
+/// "tenon::nn::LinearImpl" -> "LinearImpl".
+std::string short_type(const std::string& type) {
+  const auto arguments = type.find('<');
+  const auto colons = type.rfind(':', arguments);
+  return colons == std::string::npos ? type : type.substr(colons + 1);
+}
+
+}  // namespace
+
+// Note [Where a module stands]: a child knows those that it was registered in by links that end with them, and its name
+// by looking itself up there. What is renamed, replaced, moved or taken out needs no bookkeeping then.
+
+Module::Place::Place(const Place&) {}
+Module::Place& Module::Place::operator=(const Place&) { return *this; }
+
+void Module::link_child(Module& child) {
+  if (!place_.self) place_.self = std::make_shared<Module*>(this);
+  auto& parents = child.place_.parents;
+  std::erase_if(parents, [](const std::weak_ptr<Module*>& parent) { return parent.expired(); });
+  if (std::ranges::none_of(parents, [&](const auto& parent) { return parent.lock() == place_.self; }))
+    parents.push_back(place_.self);
+}
+
+void Module::link_children() {
+  for (const auto& child : children_)
+    if (child.value()) link_child(*child.value());
+}
+
+std::string Module::path() const {
+  std::string path;
+  const Module* module = this;
+  for (int depth = 0; depth < 256; ++depth) {  // a module may have been registered in itself
+    const Module* parent = nullptr;
+    for (const auto& link : module->place_.parents) {
+      const std::shared_ptr<Module*> held = link.lock();
+      if (!held) continue;
+      for (const auto& child : (*held)->children_) {
+        if (child.value().get() != module) continue;
+        path.insert(0, path.empty() ? child.key() : child.key() + ".");
+        parent = *held;
+        break;
+      }
+      if (parent != nullptr) break;
+    }
+    if (parent == nullptr) break;
+    module = parent;
+  }
+  return path;
+}
+
+[[gnu::cold]] void ModuleScope::enter(const Module& module) noexcept {
+  if (innermost == &module) return;
+  try {
+    const std::string path = module.path();
+    const std::string type = short_type(module.name());
+    scope_.enter({.kind = scopes::Kind::kModule, .name = path.c_str()}, type.c_str());
+  } catch (...) {
+    return;  // no memory for a name: the scope is not entered
+  }
+  outer_ = std::exchange(innermost, &module);
+  is_entered_ = true;
+}
+
+[[gnu::cold]] void ModuleScope::leave() noexcept { innermost = outer_; }
+
+}  // namespace tenon::nn
