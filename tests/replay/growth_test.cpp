@@ -64,6 +64,16 @@ TEST(Growth, WithoutStacksIsToldBySize) {
   EXPECT_EQ(growth.sites[0].site, "blocks of 256 B on stream 0");
 }
 
+TEST(Growth, AHistoryWithoutItHasTheBlocksThatAreGivenBack) {
+  const Trace trace = leaking(/*with_marks=*/true);
+  const Trace mended = without_growth(trace, growth_of(trace));
+  EXPECT_EQ(mended.facts.allocations, trace.facts.allocations - 12);
+  EXPECT_EQ(mended.facts.frees, trace.facts.frees);
+  EXPECT_EQ(mended.facts.marks, trace.facts.marks);
+  EXPECT_EQ(mended.facts.end_live_bytes, 10000U) << "the parameters";
+  EXPECT_EQ(mended.facts.peak_requested_bytes, 10000U + 2000 + 3000 + 4000);
+}
+
 TEST(Growth, ThereIsNoneWhereAllIsGivenBack) {
   EXPECT_TRUE(growth_of(leaking(/*with_marks=*/true, /*leaks=*/false)).sites.empty());
   EXPECT_TRUE(growth_of(leaking(/*with_marks=*/false, /*leaks=*/false)).sites.empty());

@@ -10,6 +10,9 @@
 namespace tenon {
 
 struct ExperimentResult;
+namespace memory {
+struct AttributionReport;
+}
 
 struct Progress {
   std::int64_t step = 0;   ///< done so far, over all epochs
@@ -39,6 +42,8 @@ class TENON_EXPORT ProgressSink {
   virtual void beginning() {}
   /// The figures of this part of the run, after each step and each epoch.
   virtual void figures(const ExperimentResult& /*part*/) {}
+  /// Whose the memory was when a request failed, where that is attributed (report.attribution).
+  virtual void attributed(const memory::AttributionReport& /*at_failure*/) {}
   /// Those of the parts that a resumed run goes on from, once.
   virtual void earlier_figures(const ExperimentResult& /*earlier*/) {}
   /// Whether the run should end after the step, or the batch of a test, that it is at.

@@ -1,5 +1,5 @@
 // What lives, marks, and what grew between two of them.
-#include <tenon/memory/growth.h>
+#include <tenon/memory/history/growth.h>
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>

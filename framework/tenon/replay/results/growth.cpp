@@ -1,8 +1,9 @@
-// Live bytes by site at the ends of steps. What grows there is told by memory/growth.h.
+// Live bytes by site at the ends of steps. What grows there is told by memory/history/growth.h.
 #include <tenon/core/units.h>
-#include <tenon/memory/growth.h>
+#include <tenon/memory/history/growth.h>
 #include <tenon/replay/results/growth.h>
 #include <tenon/replay/results/own_frames.h>
+#include <tenon/replay/trace/trace_builder.h>
 
 #include <fmt/format.h>
 
@@ -106,6 +107,11 @@ class StepEvidence {
   std::size_t ends_ = 0;
 };
 
+std::string site_name(const Trace& trace, const Request& request, bool names_all) {
+  const StackId stack = std::get<0>(request);
+  return stack != 0 ? call_site(trace, stack, names_all) : blocks_of(trace, request);
+}
+
 class SiteSeries {
  public:
   SiteSeries(const Trace& trace, bool names_all)
@@ -169,11 +175,10 @@ class SiteSeries {
   std::size_t site_of(const TraceEvent& entry, std::size_t allocation) {
     // With its stack, of whatever size; without one by size and stream.
     Request request = request_of(trace_, entry, allocation);
-    const StackId stack = std::get<0>(request);
-    if (stack != 0) request = {stack, 0, 0};
+    if (const StackId stack = std::get<0>(request); stack != 0) request = {stack, 0, 0};
     const auto [known, is_new] = site_of_request_.try_emplace(request);
     if (is_new) {
-      const std::string name = stack != 0 ? call_site(trace_, stack, names_all_) : blocks_of(trace_, request);
+      const std::string name = site_name(trace_, request, names_all_);
       const auto [site, is_first] = site_of_name_.try_emplace(name, names_.size());
       if (is_first) {
         names_.push_back(name);
@@ -250,6 +255,36 @@ HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   double all = 0;
   for (const GrowingSite& site : growth.sites) all += site.bytes_per_step;
   return steps.told_by == kByMarks || evidence.is_convincing(all) ? growth : HistoryGrowth{};
+}
+
+Trace without_growth(const Trace& trace, const HistoryGrowth& growth, bool names_all_frames) {
+  std::vector<std::size_t> allocation_in(trace.slot_count);
+  std::vector<bool> is_freed(trace.facts.allocations);
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    if (entry.kind == EventKind::kAllocate) allocation_in[entry.slot] = allocation;
+    if (entry.kind == EventKind::kFree) is_freed[allocation_in[entry.slot]] = true;
+  });
+  std::map<Request, bool> grows;
+  const auto is_leaked = [&](const TraceEvent& entry, std::size_t allocation) {
+    if (is_freed[allocation]) return false;
+    const Request request = request_of(trace, entry, allocation);
+    const auto [known, is_new] = grows.try_emplace(request, false);
+    if (is_new) {
+      const std::string name = site_name(trace, request, names_all_frames);
+      known->second = std::ranges::find(growth.sites, name, &GrowingSite::site) != growth.sites.end();
+    }
+    return known->second;
+  };
+  TraceBuilder builder(trace.path);
+  std::vector<std::uint32_t> slot_of(trace.slot_count);
+  std::vector<bool> is_left_out(trace.slot_count);
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    const bool has_block = entry.kind != EventKind::kMark && entry.kind != EventKind::kEmptyCache;
+    if (entry.kind == EventKind::kAllocate) is_left_out[entry.slot] = is_leaked(entry, allocation);
+    if (!has_block || !is_left_out[entry.slot]) builder.repeat(trace, entry, slot_of);
+    if (entry.kind == EventKind::kAllocate && allocation + 1 == trace.facts.seeded_blocks) builder.recording_starts();
+  });
+  return std::move(builder).finish();
 }
 
 }  // namespace tenon::replay

@@ -33,4 +33,8 @@ struct HistoryGrowth {
 };
 TENON_API HistoryGrowth growth_of(const Trace& trace, bool names_all_frames = false);
 
+/// The history without the blocks of those sites that are never freed: as it would have been without the leak. Stacks
+/// and what was recorded of its device are left out.
+TENON_API Trace without_growth(const Trace& trace, const HistoryGrowth& growth, bool names_all_frames = false);
+
 }  // namespace tenon::replay

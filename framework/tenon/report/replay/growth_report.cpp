@@ -11,7 +11,8 @@
 
 namespace tenon {
 
-std::string growth_text(const replay::HistoryGrowth& growth) {
+std::string growth_text(const replay::Diagnosis& diagnosis) {
+  const replay::HistoryGrowth& growth = diagnosis.growth;
   constexpr std::size_t kNamed = 8;
   if (growth.steps == 0) return {};
   const std::string steps = fmt::format("{} steps, told by {}", growth.steps, growth.told_by);
@@ -29,13 +30,33 @@ std::string growth_text(const replay::HistoryGrowth& growth) {
   return text;
 }
 
-nlohmann::ordered_json growth_json(const replay::HistoryGrowth& growth) {
+std::string growth_json(const replay::Diagnosis& diagnosis) {
+  const replay::HistoryGrowth& growth = diagnosis.growth;
   nlohmann::ordered_json json = {{"steps", growth.steps}, {"told_by", growth.told_by}};
   json["sites"] = nlohmann::ordered_json::array();
   for (const replay::GrowingSite& site : growth.sites)
     json["sites"].push_back(
         {{"site", site.site}, {"bytes_per_step", site.bytes_per_step}, {"bytes", site.bytes}, {"blocks", site.blocks}});
-  return json;
+  json["without"] = nullptr;
+  if (const auto& without = diagnosis.without_growth)
+    json["without"] = {{"peak_reserved_bytes", without->peak_reserved_bytes}, {"fits", without->fits()}};
+  return json.dump();
+}
+
+std::string pins_text(const replay::Diagnosis& diagnosis) {
+  constexpr std::size_t kFew = 5;
+  if (diagnosis.pins.empty()) return {};
+  std::size_t bytes = 0;
+  for (const auto& [site, pinned] : diagnosis.pins) bytes += pinned;
+  std::string text = fmt::format(
+      "What pins the largest hole: {} in {} block{} lie in a stretch of {}, where the failed request would have had "
+      "its "
+      "place:\n",
+      format_bytes(bytes), diagnosis.pins.size(), diagnosis.pins.size() == 1 ? "" : "s",
+      format_bytes(diagnosis.hole_bytes));
+  for (std::size_t i = 0; i < std::min(kFew, diagnosis.pins.size()); ++i)
+    text += fmt::format("  {:>10}  {}\n", format_bytes(diagnosis.pins[i].second), diagnosis.pins[i].first);
+  return text;
 }
 
 }  // namespace tenon

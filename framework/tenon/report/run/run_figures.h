@@ -1,7 +1,7 @@
 // Figures of a run that result.json and the comparison both state.
 #pragma once
 
-#include <tenon/memory/growth.h>
+#include <tenon/memory/history/growth.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/train/experiment_result.h>
 

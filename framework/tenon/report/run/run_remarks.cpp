@@ -1,6 +1,7 @@
 // Sentences about the figures of runs. Declared in run_remarks.h.
 #include <tenon/report/run/run_remarks.h>
 
+#include <tenon/report/run/attribution_report.h>
 #include <tenon/report/run/run_figures.h>
 #include <tenon/report/table.h>
 
@@ -86,6 +87,10 @@ std::string growth_remark(const ExperimentResult& result) {
       "leak: {} more live at the end of each step than at that of the one before; to see what holds them: --record "
       "snapshot, and tenon doctor on its file\n",
       show(Bytes{std::llround(*growth)}));
+}
+
+std::string memory_remarks(const ExperimentResult& result) {
+  return growth_remark(result) + (result.attribution ? attribution_remark(*result.attribution) : "");
 }
 
 std::string peak_remark(const std::vector<RunSummary>& runs) {
