@@ -362,7 +362,7 @@ TEST_F(DoctorVerb, SaysWhatGrowsWithEveryStep) {
               HasSubstr("With every step 2.00 KiB more live (5 steps, told by marks): a leak, unless it is meant.\n"
                         "    2.00 KiB a step    8.00 KiB in 4 blocks  blocks of 2.00 KiB on stream 0\n"
                         "Replayed without what grows: "));
-  const Json json = Json::parse(tenon({"doctor", "leak.trace", "--format", "json"}).out);
+  const auto json = nlohmann::json::parse(tenon({"doctor", "leak.trace", "--format", "json"}).out);
   EXPECT_EQ(json["growth"]["steps"], 5);
   EXPECT_EQ(json["growth"]["sites"][0]["bytes_per_step"], 2048);
 }
