@@ -27,6 +27,15 @@ std::string growth_text(const replay::Diagnosis& diagnosis) {
                         format_bytes(site.bytes), site.blocks, site.blocks == 1 ? "" : "s", site.site);
   }
   if (growth.sites.size() > kNamed) text += fmt::format("  … and {} sites more\n", growth.sites.size() - kNamed);
+  if (const auto& without = diagnosis.without_growth; without && without->failure.empty()) {
+    const bool has_capacity = diagnosis.report.capacity_bytes != 0;
+    text += fmt::format("Replayed without what grows: {} reserved at the peak instead of {}{}.\n",
+                        format_bytes(without->peak_reserved_bytes),
+                        format_bytes(diagnosis.report.current.peak_reserved_bytes),
+                        !has_capacity     ? ""
+                        : without->fits() ? ", and it fits"
+                                          : ", and it does not fit");
+  }
   return text;
 }
 
