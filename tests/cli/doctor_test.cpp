@@ -348,5 +348,24 @@ TEST_F(DoctorVerb, MistakesAreUsageErrors) {
   EXPECT_EQ(tenon({"doctor", "pinned.trace", "-a", "cachign"}).code, 2);
 }
 
+TEST_F(DoctorVerb, SaysWhatGrowsWithEveryStep) {
+  std::string trace = "a 0 1048576 0\n";
+  for (int step = 0; step < 8; ++step) {
+    const int id = 1 + 2 * step;
+    trace += "a " + std::to_string(id) + " 65536 0\na " + std::to_string(id + 1) + " 2048 0\nf " + std::to_string(id) +
+             "\nm step " + std::to_string(step) + "\n";
+  }
+  folder_.write("leak.trace", trace);
+  const Said said = tenon({"doctor", "leak.trace"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out,
+              HasSubstr("With every step 2.00 KiB more live (5 steps, told by marks): a leak, unless it is meant.\n"
+                        "    2.00 KiB a step    8.00 KiB in 4 blocks  blocks of 2.00 KiB on stream 0\n"
+                        "Replayed without what grows: "));
+  const auto json = nlohmann::json::parse(tenon({"doctor", "leak.trace", "--format", "json"}).out);
+  EXPECT_EQ(json["growth"]["steps"], 5);
+  EXPECT_EQ(json["growth"]["sites"][0]["bytes_per_step"], 2048);
+}
+
 }  // namespace
 }  // namespace tenon::test

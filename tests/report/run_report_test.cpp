@@ -71,6 +71,17 @@ TEST(RunReport, AfterAnOutOfMemoryPeopleSeeWhereAndProgramsTheFigure) {
   EXPECT_THAT(table(TableFormat::kJson).json_rows(), AllOf(HasSubstr("\"excess\": 0.5"), Not(HasSubstr("OOM at"))));
 }
 
+TEST(RunReport, MemoryThatGrowsFromStepToStepIsALeak) {
+  ExperimentResult result;
+  for (std::int64_t step = 1; step <= 10; ++step) {
+    result.losses.push_back(1);
+    result.timeline.push_back({.step = step, .requested_bytes = static_cast<std::int64_t>(MiB) + 2048 * step});
+  }
+  EXPECT_THAT(growth_remark(result), HasSubstr("leak: 2.00 KiB more live at the end of each step"));
+  for (MemorySample& sample : result.timeline) sample.requested_bytes = static_cast<std::int64_t>(MiB);
+  EXPECT_THAT(growth_remark(result), IsEmpty());
+}
+
 TEST(RunReport, TheTableAndARemarkSayWhereThePeakLies) {
   const RunSummary run = run_of(8 * MiB, "update", {{"parameter", 2 * MiB}, {"optimizer_state", 4 * MiB}});
   EXPECT_THAT(run_comparison({}, {{}}, {run}, {}).text(), AllOf(HasSubstr("peak in"), HasSubstr("update")));

@@ -196,6 +196,9 @@ Edge gradient_edge(const Tensor& tensor) {
 }
 
 void set_gradient_edge(const Tensor& tensor, Edge edge) {
+  // A sum that was there before the list began is on it once its history is of interest.
+  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+    list_tensor(&tensor.impl());
   AutogradMeta& meta = materialize_meta(tensor);
   if (meta.retains_grad) forget_retained(meta);
   meta.grad_fn = std::move(edge.function);

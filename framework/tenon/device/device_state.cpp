@@ -21,6 +21,7 @@ struct OpenDevices {
   std::vector<std::unique_ptr<DeviceState>> in_order;
   std::array<std::array<std::atomic<DeviceState*>, kMaxDevicesPerType>, kMaxDeviceTypes> by_index{};
   std::atomic<DeviceResolver> resolver{nullptr};
+  std::atomic<DeviceOpened> opened{nullptr};
 };
 
 OpenDevices& open() {
@@ -42,8 +43,10 @@ DeviceState& open_device(Device device) {
   if (state == nullptr)
     throw Error(fmt::format("device '{}' cannot be opened: its backend returned nothing", device.str()));
   all.in_order.push_back(std::move(state));
-  slot.store(all.in_order.back().get(), std::memory_order_release);
-  return *all.in_order.back();
+  DeviceState& opened = *all.in_order.back();
+  slot.store(&opened, std::memory_order_release);
+  if (const DeviceOpened told = all.opened.load()) told(device);
+  return opened;
 }
 
 }  // namespace
@@ -110,6 +113,7 @@ std::vector<DeviceState*> open_devices() {
 }
 
 void set_device_resolver(DeviceResolver resolver) { open().resolver.store(resolver); }
+void set_device_opened(DeviceOpened told) { open().opened.store(told); }
 
 namespace {
 

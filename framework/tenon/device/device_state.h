@@ -64,6 +64,11 @@ TENON_API std::vector<DeviceState*> open_devices();
 using DeviceResolver = std::unique_ptr<DeviceState> (*)(Device device);
 TENON_API void set_device_resolver(DeviceResolver resolver);
 
+/// Told of every device that was opened, by the thread that did; one function a process.
+using DeviceOpened = void (*)(Device device);
+/// Sets it. Devices that are open already are not told.
+TENON_API void set_device_opened(DeviceOpened told);
+
 /// Forgets every open device. Storages must be gone.
 TENON_API void close_devices();
 

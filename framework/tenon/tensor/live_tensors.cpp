@@ -47,7 +47,8 @@ void list_tensor(const TensorImpl* tensor) noexcept {
   try {
     std::lock_guard lock(list().mutex);
     if (list().users == 0) return;
-    list().live[tensor] = {.tensor = tensor, .made_at = list().stacks.take(), .number = ++list().count};
+    const auto [listed, is_new] = list().live.try_emplace(tensor);
+    if (is_new) listed->second = {.tensor = tensor, .made_at = list().stacks.take(), .number = ++list().count};
   } catch (...) {  // no memory for the list: this tensor is not on it, the program goes on
   }
 }

@@ -3,6 +3,7 @@
 
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/stats.h>
+#include <tenon/memory/watch/attribution.h>
 
 #include <array>
 #include <cstdint>
@@ -110,9 +111,10 @@ struct ExperimentResult {
   MemoryStats memory;                           ///< of the device's allocator when training ended
   PeakPlace peak;
   std::vector<MemorySample> timeline;
-  std::vector<RankMemory> ranks;                        ///< by rank; empty where there is one alone
-  std::int64_t oom_recoveries = 0;                      ///< steps that went on after trim and retry
-  std::vector<std::pair<std::string, double>> figures;  ///< anything else worth a column: "grad_norm", …
+  std::vector<RankMemory> ranks;                         ///< by rank; empty where there is one alone
+  std::optional<memory::AttributionReport> attribution;  ///< with report.attribution
+  std::int64_t oom_recoveries = 0;                       ///< steps that went on after trim and retry
+  std::vector<std::pair<std::string, double>> figures;   ///< anything else worth a column: "grad_norm", …
 };
 
 }  // namespace tenon

@@ -11,6 +11,9 @@
 namespace tenon {
 
 struct ExperimentResult;
+namespace memory {
+struct AttributionReport;
+}
 
 struct Progress {
   std::int64_t step = 0;   ///< done so far, over all epochs
@@ -45,6 +48,8 @@ class TENON_EXPORT ProgressSink {
   virtual void figures(const ExperimentResult& /*part*/) {}
   /// The run cannot go on: what there is of it, the parts before this one included. Once, before the error is thrown.
   virtual void broken_off(const ExperimentResult& /*so_far*/) {}
+  /// Whose the memory was when a request failed, where that is attributed (report.attribution).
+  virtual void attributed(const memory::AttributionReport& /*at_failure*/) {}
   /// Those of the parts that a resumed run goes on from, once.
   virtual void earlier_figures(const ExperimentResult& /*earlier*/) {}
   /// Whether the run should end after the step, or the batch of a test, that it is at.

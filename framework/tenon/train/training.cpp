@@ -63,6 +63,7 @@ void Training::tell_what_there_is() {
 
 ExperimentResult Training::run_to_its_end() {
   start_ = Clock::now();
+  attribute();
   ranks_.together([this] {
     prepare();
     check_sizes();
@@ -88,6 +89,7 @@ ExperimentResult Training::run_to_its_end() {
   }
   result_.has_settled = !settling_ || !settling_->has_given_up();
   merge_peaks(result_.memory, device_.allocator().stats());
+  if (attribution_) result_.attribution = attribution_->report();
   if (result_.interrupted) {
     keep_state();
   } else {
@@ -207,6 +209,7 @@ void Training::make_step() {
                           .phase_ended = [this](RunPhase phase) {
                             check_blocks();
                             phases_.end(phase, device_.allocator().stats(), result_.peak);
+                            check_attribution(phase_name(phase));
                           }});
 }
 
@@ -344,7 +347,7 @@ bool Training::run_epoch(int epoch) {
   return true;
 }
 
-/// A step with its time, its peaks and its device calls.
+/// With its time, its peaks and its device calls.
 double Training::timed_step(std::int64_t first) {
   AllocatorStack& allocator = device_.allocator();
   allocator.mark(fmt::format("step {}", steps_done() + 1));
@@ -359,6 +362,7 @@ double Training::timed_step(std::int64_t first) {
   result_.step_ms.push_back(1000 * seconds_since(start));
   const MemoryStats after = allocator.stats();
   phases_.end(RunPhase::kUpdate, after, result_.peak);
+  check_attribution("step");
   if (result_.steps >= result_.warmup_steps) result_.device_calls_after_warmup += after.device_calls() - calls;
   ++result_.steps;
   if (!std::isfinite(loss) && computes_ && (result_.losses.empty() || std::isfinite(result_.losses.back())))

@@ -14,6 +14,7 @@
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/step/data_parallel.h>
 #include <tenon/train/step/ranks.h>
+#include <tenon/train/step/run_attribution.h>
 #include <tenon/train/step/settling.h>
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/step/training_step.h>
@@ -61,6 +62,8 @@ class Training {
   void prepare();
   void share_threads();
   void make_step();
+  void attribute();
+  void check_attribution(std::string_view when);
   void check_sizes() const;
   /// After the first forward pass.
   void check_blocks();
@@ -122,6 +125,7 @@ class Training {
   int epochs_ = 0;
   std::chrono::steady_clock::time_point start_;
   PhaseWatch phases_;
+  std::optional<RunAttribution> attribution_;  ///< with report.attribution
   VirtualSteps virtual_steps_;
   ExperimentResult earlier_;  ///< of the parts before this one, with state_.go_on
   ExperimentResult result_;   ///< of this part

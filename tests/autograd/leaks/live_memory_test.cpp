@@ -1,5 +1,5 @@
 // What lives, marks, and what grew between two of them.
-#include <tenon/memory/growth.h>
+#include <tenon/memory/history/growth.h>
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>
@@ -95,6 +95,17 @@ TEST(LiveMemory, LiveTensorsAreListedWithWhatMadeThem) {
   EXPECT_EQ(tensors[2].grad_fn, "MulBackward0");
   EXPECT_TRUE(memory::live_tensors_text().starts_with("3 live tensors keep 17.0 KiB in 2 storages\n"))
       << memory::live_tensors_text();
+}
+
+TEST(LiveMemoryDeathTest, WhatStillLivesAtExitIsToldOnRequestByItsSite) {
+  const auto ends = [] {
+    memory::report_live_at_exit();
+    [[maybe_unused]] static const auto* kept = new Tensor(program::make_table(4));
+    std::exit(0);
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(0),
+              "tenon: at exit 4.00 KiB still live on cpu:0 in 1 blocks\n"
+              ".*4.00 KiB.*activation  program::make_table .live_memory_test.cpp:");
 }
 
 TEST(Growth, ARampGrowsByItsSlope) {

@@ -3,7 +3,7 @@
 #include <tenon/autograd/leaks/leak_watch.h>
 
 #include <tenon/core/units.h>
-#include <tenon/memory/growth.h>
+#include <tenon/memory/history/growth.h>
 #include <tenon/tensor/live_tensors.h>
 
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 #include <tenon/autograd/variable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/device/closing.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/history/call_site.h>
 #include <tenon/memory/history/history.h>
@@ -17,8 +18,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 namespace tenon::memory {
@@ -188,25 +191,51 @@ std::string live_blocks_text(Device device, std::size_t most) {
   return text + rows.substr(rows.find('\n') + 1);
 }
 
-void report_live_at_exit(Device device) {
-  static std::mutex mutex;
-  static std::vector<Device> reported;
-  std::lock_guard lock(mutex);
-  const Device opened = device_state(device).device();
-  if (std::ranges::find(reported, opened) != reported.end()) return;
-  if (reported.empty()) {
-    std::atexit([] {
-      for (const Device device : reported) {
-        try {
-          std::fputs(("tenon: at exit " + live_blocks_text(device)).c_str(), stderr);
-        } catch (const std::exception&) {  // the device is closed
-        }
+namespace {
+
+/// The devices whose live blocks are told of when they are closed, or else when the program ends.
+struct ReportsAtExit {
+  std::mutex mutex;
+  std::vector<Device> devices;
+  std::vector<std::unique_ptr<LiveRecording>> recordings;
+  std::unique_ptr<ClosingHandle> closing;
+
+  void tell_all() noexcept {
+    std::lock_guard lock(mutex);
+    for (const Device device : devices) {
+      try {
+        std::fputs(("tenon: at exit " + live_blocks_text(device)).c_str(), stderr);
+      } catch (const std::exception&) {  // somebody ended the recording
       }
-    });
+    }
+    devices.clear();
   }
-  reported.push_back(opened);
-  static std::vector<LiveRecording*> forever;  // never destroyed: it goes on until the process is gone
-  forever.push_back(new LiveRecording(opened));
+};
+
+ReportsAtExit& reports() {
+  static auto* const all = new ReportsAtExit;  // never destroyed: it is used while statics are torn down
+  return *all;
+}
+
+[[maybe_unused]] const bool kIsAskedByTheEnvironment = [] {
+  const char* asked = std::getenv("TENON_LIVE_AT_EXIT");
+  if (asked == nullptr || std::string_view(asked) != "1") return false;
+  set_device_opened(&report_live_at_exit);
+  return true;
+}();
+
+}  // namespace
+
+void report_live_at_exit(Device device) {
+  auto recording = std::make_unique<LiveRecording>(device);
+  std::lock_guard lock(reports().mutex);
+  if (std::ranges::find(reports().devices, recording->device()) != reports().devices.end()) return;
+  if (reports().closing == nullptr) {
+    reports().closing = std::make_unique<ClosingHandle>([] { reports().tell_all(); });
+    std::atexit([] { reports().tell_all(); });
+  }
+  reports().devices.push_back(recording->device());
+  reports().recordings.push_back(std::move(recording));
 }
 
 }  // namespace tenon::memory

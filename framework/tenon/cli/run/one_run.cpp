@@ -49,13 +49,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-DeviceState* opened(Device device) {
-  const std::vector<DeviceState*> open = open_devices();
-  const auto found =
-      std::find_if(open.begin(), open.end(), [&](DeviceState* state) { return state->device() == device; });
-  return found == open.end() ? nullptr : *found;
-}
-
 class OneRun {
  public:
   OneRun(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks)
@@ -196,8 +189,9 @@ class OneRun {
 
   std::string remarks() const {
     const RunSummary summary = summary_of(record_);
-    return ranks_remark(record_.result.ranks) + peak_remark({summary}) + estimate_remark({summary}) +
-           noise_remark(record_.host) + devices_remark(record_.result) + layers_remark(record_.layers);
+    return ranks_remark(record_.result.ranks) + peak_remark({summary}) + memory_remarks(record_.result) +
+           estimate_remark({summary}) + noise_remark(record_.host) + devices_remark(record_.result) +
+           layers_remark(record_.layers);
   }
 
   void say_what_was_there() const {
@@ -280,12 +274,18 @@ class OneRun {
     } catch (const OutOfMemory& failure) {
       promise_results();
       OutOfMemoryInfo info = failure.info();
+      record_.result.attribution = recording_->attributed_at_failure();
       if (report_section().boolean("replay_ooms")) {
         const ProgressLine progress(options_.quiet || options_.is_cell());
         record_.would_fit = replay_failure(config_.experiment().allocator, recording_->recorder(), info);
       }
       const OutOfMemory error(std::move(info));
       fail(RunStatus::kOutOfMemory, error.what(), error.exit_code());
+      if (!options_.is_cell()) {
+        watch_->entering("the search for what would have saved memory");
+        say(explained_failure(record_, experiment_));
+        write_results();
+      }
       throw OutOfMemory(error);
     } catch (const Error& error) {
       fail(RunStatus::kFailed, error.what(), error.exit_code());
@@ -330,7 +330,7 @@ class OneRun {
     // A part that was killed left no result, but the state that this one goes on from says how long it took.
     record_.earlier_seconds = state_.go_on ? earlier_seconds_.value_or(record_.result.earlier_seconds) : 0;
     record_.seconds = record_.earlier_seconds + seconds_since(start_);
-    if (DeviceState* device = opened(experiment_.device)) {
+    if (DeviceState* device = device_if_open(experiment_.device)) {
       const MemoryStats stats = device->allocator().stats();
       const bool has_ended_early = status != RunStatus::kDone && status != RunStatus::kInterrupted;
       if (has_ended_early && watch_->broken_off() == nullptr) record_.result.memory = stats;

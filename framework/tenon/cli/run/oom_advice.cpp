@@ -5,6 +5,8 @@
 #include <tenon/memory/stack/for_trial.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/replay/advise/diagnosis.h>
+#include <tenon/report/run/attribution_report.h>
+#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <fmt/format.h>
@@ -39,6 +41,19 @@ std::optional<replay::FitReport> replay_failure(const StackConfig& config, const
   }
   info.hint = std::move(hint);
   return report;
+}
+
+std::string explained_failure(RunRecord& record, const ExperimentConfig& experiment) {
+  const auto& attribution = record.result.attribution;
+  std::string text = attribution ? failure_text(*attribution) : std::string();
+  if (!experiment.section("report").boolean("replay_ooms")) return text;
+  shutdown();
+  SavingChanges savings = changes_that_save(experiment);
+  if (savings.changes.empty()) return text;
+  text += savings.text();
+  if (!attribution) text += "Which modules held it says report.attribution=true.\n";
+  record.savings = std::move(savings);
+  return text;
 }
 
 }  // namespace tenon::cli

@@ -5,8 +5,11 @@
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/replay/recording/recorder.h>
+#include <tenon/report/run/run_report.h>
+#include <tenon/runtime/config/experiment.h>
 
 #include <optional>
+#include <string>
 
 namespace tenon::cli {
 
@@ -14,5 +17,9 @@ namespace tenon::cli {
 /// replay it under.
 std::optional<replay::FitReport> replay_failure(const StackConfig& config, const replay::Recorder& recorder,
                                                 OutOfMemoryInfo& info);
+
+/// After a run that ended out of memory: who held what, and what other settings would have needed, which goes into the
+/// record too (with report.replay_ooms). Closes the devices.
+std::string explained_failure(RunRecord& record, const ExperimentConfig& experiment);
 
 }  // namespace tenon::cli

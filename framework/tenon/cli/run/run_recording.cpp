@@ -24,6 +24,12 @@ constexpr char kLayer[] = "tenon run's recorder";
 
 }  // namespace
 
+DeviceState* device_if_open(Device device) {
+  const std::vector<DeviceState*> open = open_devices();
+  const auto found = std::ranges::find(open, device, &DeviceState::device);
+  return found == open.end() ? nullptr : *found;
+}
+
 RunRecording::RunRecording(ExperimentConfig& experiment, HParams hparams, std::filesystem::path folder,
                            ProgressSink& inner)
     : device_(experiment.device),

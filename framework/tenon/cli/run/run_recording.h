@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/cli/run/run_tensorboard.h>
+#include <tenon/device/device_state.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/recording/recorder.h>
@@ -20,6 +21,9 @@
 
 namespace tenon::cli {
 
+/// Null where it is not open.
+DeviceState* device_if_open(Device device);
+
 /// Stands between the training loop and the progress line. Made before install(), started after it.
 class RunRecording final : public ProgressSink {
  public:
@@ -36,6 +40,9 @@ class RunRecording final : public ProgressSink {
   void figures(const ExperimentResult& part) override;
   void earlier_figures(const ExperimentResult& earlier) override;
   bool is_stopping() const override { return inner_.is_stopping(); }
+  void attributed(const memory::AttributionReport& at_failure) override { attributed_ = at_failure; }
+  /// Whose the memory was when a request failed last; empty where it is not attributed.
+  const std::optional<memory::AttributionReport>& attributed_at_failure() const { return attributed_; }
 
   /// Writes what is written at the end and ends the rest: names of the files, in the folder. Where the run is out of
   /// memory, the snapshot shows the state at the last failed request. A file that cannot be written costs no other one.
@@ -74,6 +81,7 @@ class RunRecording final : public ProgressSink {
   std::optional<Error> unwritten_;
   std::vector<std::string> missing_;
   std::optional<replay::SnapshotImage> last_step_, at_failure_;
+  std::optional<memory::AttributionReport> attributed_;
   std::uint64_t observer_ = 0;
   bool is_observing_ = false;
   std::int64_t last_written_step_ = 0;

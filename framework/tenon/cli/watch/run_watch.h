@@ -67,6 +67,7 @@ class RunWatch final : public ProgressSink {
   void progress(const Progress& now) override { inner_.progress(now); }
   void note(std::string_view line) override { inner_.note(line); }
   bool is_stopping() const override { return inner_.is_stopping(); }
+  void attributed(const memory::AttributionReport& at_failure) override { inner_.attributed(at_failure); }
   void entering(std::string_view what) override;
   void beginning() override;
   void figures(const ExperimentResult& part) override;

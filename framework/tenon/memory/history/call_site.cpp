@@ -54,16 +54,16 @@ bool is_tenons(const StackFrame& frame) {
 bool is_tenons_machinery(const StackFrame& frame) {
   return !without_result(frame.name).starts_with("tenon::") ||
          begins_with_one_of(without_result(frame.name),
-                            {"tenon::(anonymous namespace)", "tenon::AllocatorStack", "tenon::StorageImpl",
-                             "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive", "tenon::History",
-                             "tenon::cli::", "tenon::run_experiment", "tenon::train::Training"});
+                            {"tenon::(anonymous namespace)", "tenon::allocate_", "tenon::AllocatorStack",
+                             "tenon::StorageImpl", "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive",
+                             "tenon::History", "tenon::cli::", "tenon::run_experiment", "tenon::train::Training"});
 }
 
 /// Functions of PyTorch and of the machine below and around a program's own.
 bool is_boilerplate(const StackFrame& frame) {
   if (frame.file == "??" || frame.file.empty() || is_tenons(frame)) return true;
-  for (const char* part : {"/torch/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/", "/python3",
-                           "/csu/libc-start", "/libc_start_call_main"}) {
+  for (const char* part : {"/torch/", "/include/c++/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/",
+                           "/python3", "/csu/libc-start", "/libc_start_call_main"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
   if (frame.file.ends_with(".py")) return false;

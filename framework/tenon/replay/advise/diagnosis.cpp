@@ -1,5 +1,6 @@
 // What was in use, and what could have been.
 #include <tenon/core/spec_names.h>
+#include <tenon/memory/history/pinned_hole.h>
 #include <tenon/replay/advise/diagnosis.h>
 #include <tenon/replay/advise/own_allocators.h>
 #include <tenon/replay/results/own_frames.h>
@@ -50,6 +51,17 @@ Question question_of(const Trace& trace, const DiagnosisRequest& request) {
   question.others = other_pytorch_settings(conf, trace.facts.max_request_bytes);
   question.own = own_allocators(request.also);
   return question;
+}
+
+/// What lies in the way of the failed request, in the device's memory at the end.
+void find_pins(Diagnosis& diagnosis, const Trace& trace, bool names_all_frames) {
+  if (!diagnosis.failed_request || !trace.recorded) return;
+  const PinnedHole hole = pinned_hole(trace.recorded->final_segments, diagnosis.failed_request->bytes);
+  if (hole.bytes < diagnosis.failed_request->bytes) return;
+  diagnosis.hole_bytes = hole.bytes;
+  for (const BlockInfo& pin : hole.pins)
+    diagnosis.pins.emplace_back(call_site(trace, pin.stack, names_all_frames), pin.bytes);
+  std::ranges::stable_sort(diagnosis.pins, std::ranges::greater(), [](const auto& pin) { return pin.second; });
 }
 
 /// By call site: two stacks that differ in how they got there are one.
@@ -110,6 +122,12 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
     return attempt.is_slow && std::ranges::find(request.also, attempt.label) == request.also.end();
   });
   diagnosis.holders = holders_of(trace, request.names_all_frames);
+  diagnosis.growth = growth_of(trace, request.names_all_frames);
+  if (!diagnosis.growth.sites.empty())
+    diagnosis.without_growth = what_would_fit(without_growth(trace, diagnosis.growth, request.names_all_frames),
+                                              question.current, {}, capacity, {.is_stopping = request.is_stopping})
+                                   .current;
+  find_pins(diagnosis, trace, request.names_all_frames);
   diagnosis.purposes = purposes_at_peak(trace);
   if (request.is_stopping && request.is_stopping()) {
     diagnosis.is_interrupted = true;

@@ -5,6 +5,7 @@
 #include <tenon/core/export.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/advise/would_fit.h>
+#include <tenon/replay/results/growth.h>
 #include <tenon/replay/results/holders.h>
 #include <tenon/replay/results/trust.h>
 #include <tenon/replay/trace/trace.h>
@@ -38,6 +39,12 @@ struct Diagnosis {
   std::vector<std::string> dropped_settings;  ///< of the recording's, which PyTorch's native allocator does not take
   /// Who held what lived at the peak, largest first, each with its call_site(); empty where the file has no stacks.
   std::vector<std::pair<std::string, Holder>> holders;
+  HistoryGrowth growth;                      ///< what there is more of with every step
+  std::optional<FitAttempt> without_growth;  ///< what was in use, replayed without that; empty where nothing grows
+  /// The stretch that would have served the failed request, and what pins it, the largest first; where the file shows
+  /// the device's memory.
+  std::size_t hole_bytes = 0;
+  std::vector<std::pair<std::string, std::size_t>> pins;
   /// What lived at the peak, in bytes by Purpose; empty where the file does not say.
   std::vector<std::uint64_t> purposes;
   bool is_interrupted = false;  ///< not every setting was replayed, and the recording was not judged

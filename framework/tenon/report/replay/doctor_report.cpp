@@ -3,6 +3,7 @@
 #include <tenon/replay/results/result_document.h>
 #include <tenon/report/replay/doctor_report.h>
 #include <tenon/report/replay/export_lines.h>
+#include <tenon/report/replay/growth_report.h>
 #include <tenon/report/replay/own_advice.h>
 #include <tenon/report/text/command_line.h>
 #include <tenon/runtime/environment.h>
@@ -292,6 +293,7 @@ Json json_of(const replay::Diagnosis& diagnosis, const std::string& environment_
   json["holders"] = Json::array();
   for (const auto& [site, holder] : diagnosis.holders)
     json["holders"].push_back({{"site", site}, {"bytes", holder.bytes}, {"blocks", holder.blocks}});
+  json["growth"] = Json::parse(growth_json(diagnosis));
   return json;
 }
 
@@ -353,7 +355,7 @@ std::string diagnosis_report(const std::vector<replay::Diagnosis>& diagnoses, bo
     add_rows(table, diagnosis, true);
     if (has_several) text += diagnosis.trace + "\n";
     text += table.text(output_screen()) + legend(diagnosis) + conclusion(diagnosis, is_capacity_given, file) +
-            purposes(diagnosis) + holders(diagnosis);
+            purposes(diagnosis) + holders(diagnosis) + pins_text(diagnosis) + growth_text(diagnosis);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // Figures of a run that result.json and the comparison both state.
 #pragma once
 
+#include <tenon/memory/history/growth.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/train/experiment_result.h>
 
@@ -50,6 +51,16 @@ inline std::optional<std::int64_t> peak_in_steps(const ExperimentResult& result)
   std::optional<std::int64_t> peak;
   for (const MemorySample& sample : result.timeline) peak = std::max(peak.value_or(0), sample.peak_allocated_bytes);
   return peak;
+}
+
+/// Bytes by which more lives, as requested, at the ends of steps; empty where that does not grow. Warm-up is left out.
+inline std::optional<double> growth_of_steps(const ExperimentResult& result) {
+  if (result.losses.empty()) return std::nullopt;  // served requests: their caches grow with them
+  std::vector<std::uint64_t> live;
+  constexpr std::size_t kWarmup = 2;
+  for (std::size_t i = kWarmup; i < result.timeline.size(); ++i)
+    live.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(0, result.timeline[i].requested_bytes)));
+  return growth_per_step(live);
 }
 
 /// The rank that took most from its device.

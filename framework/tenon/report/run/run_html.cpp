@@ -1,6 +1,7 @@
 // Run and sweep reports.
 #include <tenon/core/error.h>
 #include <tenon/report/replay/replay_html.h>
+#include <tenon/report/run/attribution_report.h>
 #include <tenon/report/run/estimate_report.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/svg.h>
@@ -202,7 +203,8 @@ std::string run_html(const std::string& result_json) {
                  line_of("allocated", samples(result, "allocated_bytes"))});
   body += outside_the_steps(result);
   body += chart("Loss", false, {line_of("training loss", losses(result))});
-  body += "<h2>Memory</h2>\n" + facts(memory) + off_by(result) + purposes(memory) + settings(result);
+  body += "<h2>Memory</h2>\n" + facts(memory) + off_by(result) + purposes(memory) +
+          attribution_html(result.value("attribution", Json()).dump()) + settings(result);
   body += "<h2>Made on</h2>\n" + facts(result.value("environment", Json::object()));
   return html_page("Tenon run: " + result.value("name", std::string("experiment")), body);
 }

@@ -1,6 +1,7 @@
 // Sentences about the figures of runs. Declared in run_remarks.h.
 #include <tenon/report/run/run_remarks.h>
 
+#include <tenon/report/run/attribution_report.h>
 #include <tenon/report/run/run_figures.h>
 #include <tenon/report/table.h>
 
@@ -77,6 +78,19 @@ std::string ranks_remark(const std::vector<RankMemory>& ranks) {
   for (const RankMemory& rank : ranks) least = std::min(least, rank.peak_reserved_bytes);
   return fmt::format("{} ranks: rank {} reserved most, {}; the least of a rank is {}\n", ranks.size(), worst,
                      show(Bytes{ranks[worst].peak_reserved_bytes}), show(Bytes{least}));
+}
+
+std::string growth_remark(const ExperimentResult& result) {
+  const std::optional<double> growth = growth_of_steps(result);
+  if (!growth) return {};
+  return fmt::format(
+      "leak: {} more live at the end of each step than at that of the one before; to see what holds them: --record "
+      "snapshot, and tenon doctor on its file\n",
+      show(Bytes{std::llround(*growth)}));
+}
+
+std::string memory_remarks(const ExperimentResult& result) {
+  return growth_remark(result) + (result.attribution ? attribution_remark(*result.attribution) : "");
 }
 
 std::string peak_remark(const std::vector<RunSummary>& runs) {

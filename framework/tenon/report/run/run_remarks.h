@@ -13,6 +13,13 @@ namespace tenon {
 /// runs only those whose peak lies in testing.
 TENON_API std::string peak_remark(const std::vector<RunSummary>& runs);
 
+/// That more lives at the end of each step than at that of the one before, and how to find out who holds it; empty
+/// where nothing grows.
+TENON_API std::string growth_remark(const ExperimentResult& result);
+
+/// That, and whose the memory was at the peak, where it is attributed.
+TENON_API std::string memory_remarks(const ExperimentResult& result);
+
 /// How much memory the ranks of a run took, and which of them most; empty for a run of one.
 TENON_API std::string ranks_remark(const std::vector<RankMemory>& ranks);
 

@@ -10,6 +10,7 @@
 #include <tenon/runtime/config/config.h>
 #include <tenon/runtime/config/experiment.h>
 #include <tenon/runtime/run_status.h>
+#include <tenon/train/estimate/saving_changes.h>
 #include <tenon/train/experiment_result.h>
 
 #include <cstdint>
@@ -48,6 +49,7 @@ struct RunRecord {
   double earlier_seconds = 0;                  ///< of those, in the parts before this one
   std::optional<Estimate> estimate;            ///< what was expected before the run
   std::optional<replay::FitReport> would_fit;  ///< out of memory: the other allocators
+  std::optional<SavingChanges> savings;        ///< out of memory: what other settings would have saved
   std::vector<std::string> recorded;           ///< files in the run's folder, as [report] record asked for
   std::vector<LayerReport> layers;             ///< what those around the allocator counted or found, outermost first
   std::vector<RunFault> faults;

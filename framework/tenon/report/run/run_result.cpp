@@ -1,4 +1,5 @@
 // result.json of a run. Declared in run_report.h.
+#include <tenon/report/run/attribution_report.h>
 #include <tenon/report/run/run_figures.h>
 #include <tenon/report/run/run_report.h>
 
@@ -63,6 +64,8 @@ Json memory_json(const ExperimentResult& result) {
   const std::optional<double> calls = device_calls_per_step(result);
   memory["device_calls_per_step"] = calls ? Json(*calls) : Json(nullptr);
   memory["warmup_steps"] = result.warmup_steps;
+  const std::optional<double> growth = growth_of_steps(result);
+  memory["growth_bytes_per_step"] = growth ? Json(std::llround(*growth)) : Json(nullptr);
   memory["ooms"] = stats.ooms;
   memory["oom_recoveries"] = result.oom_recoveries;
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
@@ -163,6 +166,16 @@ Json fit_json(const replay::FitReport& report) {
                {"replayed", attempt_json(report.current)},
                {"others", Json::array()}};
   for (const replay::FitAttempt& attempt : report.others) json["others"].push_back(attempt_json(attempt));
+  return json;
+}
+
+Json savings_json(const SavingChanges& savings) {
+  Json json = {{"peak_requested_bytes", savings.peak_requested_bytes}, {"changes", Json::array()}};
+  for (const SavingChange& change : savings.changes)
+    json["changes"].push_back({{"setting", change.setting},
+                               {"peak_requested_bytes", change.peak_requested_bytes},
+                               {"peak_reserved_bytes", change.peak_reserved_bytes},
+                               {"fits", change.fits}});
   return json;
 }
 
@@ -288,6 +301,8 @@ std::string result_json(const Config& config, const RunRecord& record) {
   if (!record.result.devices.empty()) json["devices"] = devices_json(record.result);
   if (record.estimate) json["memory_estimate"] = Json::parse(estimate_json(*record.estimate, &record.result.memory));
   if (!record.recorded.empty()) json["recorded"] = record.recorded;
+  if (record.result.attribution) json["attribution"] = Json::parse(attribution_json(*record.result.attribution));
+  if (record.savings) json["savings"] = savings_json(*record.savings);
   if (record.would_fit) json["out_of_memory"] = fit_json(*record.would_fit);
   add_ending(json, record);
   for (const ExplainedSetting& setting : config.explain()) {

@@ -77,6 +77,8 @@ std::vector<SectionSpec> runtime_sections() {
                    OptionSpec::boolean("estimate", true, "the estimate of --dry-run beside what was measured"),
                    OptionSpec::boolean("by_purpose", false,
                                        "columns for what the memory was for, beside what theory expects"),
+                   OptionSpec::boolean("attribution", false,
+                                       "whose the memory was at the peak: by module, purpose, operator and phase"),
                    OptionSpec::text("record", "", "what else is written: " + recording_words(true)),
                    OptionSpec::boolean("stacks", true, "call stacks in the snapshot and the folded stacks"),
                    OptionSpec::boolean("replay_ooms", true,

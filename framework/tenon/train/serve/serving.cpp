@@ -1,5 +1,6 @@
 // Requests in and out.
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
@@ -10,6 +11,7 @@
 #include <tenon/train/serve/schedule.h>
 #include <tenon/train/serve/serving.h>
 #include <tenon/train/step/mixed_precision.h>
+#include <tenon/train/step/run_attribution.h>
 #include <tenon/train/training.h>
 
 #include <fmt/format.h>
@@ -70,6 +72,7 @@ class Serving {
     waiting_.clear();
     note_figures();
     merge_peaks(result_.memory, device_.allocator().stats());
+    if (attribution_) result_.attribution = attribution_->report();
     result_.seconds = seconds_since(start);
     return std::move(result_);
   }
@@ -77,6 +80,10 @@ class Serving {
  private:
   void prepare() {
     progress_.entering("making the model");
+    if (config_.section("report").boolean("attribution"))
+      attribution_.emplace(device_, progress_, [this](memory::Attribution& attribution) {
+        if (model_.module) name_owners(attribution, *model_.module, nullptr);
+      });
     const Options& train = config_.section("train");
     const Dtype dtype = precision_named(train.text("precision")).parameters;
     dtype_.emplace(dtype);
@@ -107,6 +114,7 @@ class Serving {
   void timed_step() {
     AllocatorStack& allocator = device_.allocator();
     allocator.mark(fmt::format("step {}", result_.steps + 1));
+    if (scopes::is_listening()) scopes::tell_marked(fmt::format("step {}", result_.steps + 1));
     progress_.entering(fmt::format("step {}, {} of {} requests served", result_.steps + 1, served_, requests_.size()));
     allocator.reset_peak_stats();
     const MemoryStats before = allocator.stats();
@@ -118,6 +126,7 @@ class Serving {
     step();
     const MemoryStats after = allocator.stats();
     phases_.end(RunPhase::kForward, after, result_.peak);
+    if (attribution_) attribution_->check("step");
     result_.step_ms.push_back(1000 * seconds_since(start));
     result_.losses.push_back(std::numeric_limits<double>::quiet_NaN());
     result_.device_calls_after_warmup += after.device_calls() - before.device_calls();
@@ -317,6 +326,7 @@ class Serving {
   std::int64_t kv_peak_ = 0, kv_used_at_peak_ = 0;
   double waste_sum_ = 0;
   PhaseWatch phases_;
+  std::optional<RunAttribution> attribution_;  ///< with report.attribution
   ExperimentResult result_;
 };
 

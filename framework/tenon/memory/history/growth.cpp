@@ -1,5 +1,5 @@
 // Growth of a series: its later half lies above its earlier one, in steps.
-#include <tenon/memory/growth.h>
+#include <tenon/memory/history/growth.h>
 
 #include <algorithm>
 #include <numeric>

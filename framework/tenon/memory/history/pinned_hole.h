@@ -1,0 +1,28 @@
+// What keeps a request from fitting that is smaller than what is free: the blocks that lie between free ranges.
+//
+//   | free 6 MiB | block 1 KiB | free 9 MiB |      a request of 12 MiB fails; without the block it would fit
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/memory/snapshot.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tenon {
+
+/// A stretch of one segment, and the blocks in use that lie in it.
+struct PinnedHole {
+  std::uint64_t address = 0;
+  std::size_t bytes = 0;        ///< of the stretch, what pins it included
+  std::size_t free_bytes = 0;   ///< of that
+  std::vector<BlockInfo> pins;  ///< by address
+};
+
+/// The stretch of at least `bytes` that begins and ends with free blocks and has the fewest bytes in use; of equal ones
+/// the shortest. Without a segment of that size, the one with the most free bytes. Empty `pins`: nothing pins it, or
+/// nothing is free.
+TENON_API PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes);
+
+}  // namespace tenon

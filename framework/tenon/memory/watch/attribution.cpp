@@ -1,0 +1,201 @@
+// What is told of scopes and blocks, added up.
+#include <tenon/memory/watch/attribution.h>
+
+#include <tenon/core/scope/context.h>
+#include <tenon/memory/history/pinned_hole.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::memory {
+
+namespace {
+
+/// Blocks that may belong to a module that did not allocate them.
+bool may_have_owner(Purpose purpose) {
+  return purpose == Purpose::kParameter || purpose == Purpose::kGradient || purpose == Purpose::kOptimizerState ||
+         purpose == Purpose::kCast;
+}
+
+/// What a step makes for itself.
+bool is_of_a_step(Purpose purpose) {
+  return purpose == Purpose::kGradient || purpose == Purpose::kActivation || purpose == Purpose::kWorkspace;
+}
+
+}  // namespace
+
+Attribution::Attribution(const AllocatorStack& stack, const MemoryStats& stats) : stack_(stack) {
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    const std::int64_t bytes = stats.requested_by_purpose[i].current;
+    if (bytes != 0) change_locked({.purpose = static_cast<Purpose>(i)}, bytes, 0);
+  }
+  peak_bytes_ = live_bytes_;
+  peak_ = now_;
+  pending_.clear();
+  scopes::add_listener(*this, scopes::kWantsScopes | scopes::kWantsMemory);
+}
+
+Attribution::~Attribution() { scopes::remove_listener(*this); }
+
+void Attribution::add(Table& table, const Key& key, Amount amount) {
+  const auto [entry, is_new] = table.try_emplace(key);
+  entry->second.bytes += amount.bytes;
+  entry->second.blocks += amount.blocks;
+  if (entry->second.bytes == 0 && entry->second.blocks == 0) table.erase(entry);
+}
+
+void Attribution::change_locked(const Key& key, std::int64_t bytes, std::int64_t blocks) {
+  add(now_, key, {bytes, blocks});
+  add(pending_, key, {bytes, blocks});
+  by_purpose_[static_cast<std::size_t>(key.purpose)] += bytes;
+  live_bytes_ += bytes;
+}
+
+void Attribution::allocated(const scopes::MemoryCall& call) noexcept {
+  if (call.stack != &stack_) return;
+  std::lock_guard lock(mutex_);
+  const auto purpose = static_cast<Purpose>(call.purpose);
+  const Key key{.context = call.context, .purpose = purpose, .block = may_have_owner(purpose) ? ++blocks_ : 0};
+  live_[call.address] = {key, call.bytes, marks_};
+  change_locked(key, static_cast<std::int64_t>(call.bytes), 1);
+  for (OpenPhase& phase : open_) {
+    if (static_cast<std::size_t>(live_bytes_) <= phase.memory.peak_bytes) continue;
+    phase.memory.peak_bytes = static_cast<std::size_t>(live_bytes_);
+    phase.memory.peak_request_bytes = call.bytes;
+    phase.context = call.context;
+  }
+  if (live_bytes_ <= peak_bytes_) return;
+  peak_bytes_ = live_bytes_;
+  peak_context_ = call.context;
+  peak_request_bytes_ = call.bytes;
+  peak_mark_ = mark_;
+  for (const auto& [changed, amount] : pending_) add(peak_, changed, amount);
+  pending_.clear();
+}
+
+void Attribution::freed(const scopes::MemoryCall& call) noexcept {
+  if (call.stack != &stack_) return;
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(call.address);
+  if (found == live_.end()) {  // it was there before
+    change_locked({.purpose = static_cast<Purpose>(call.purpose)}, -static_cast<std::int64_t>(call.bytes), 0);
+    return;
+  }
+  change_locked(found->second.key, -static_cast<std::int64_t>(found->second.bytes), -1);
+  live_.erase(found);
+}
+
+void Attribution::entered(const scopes::Entered& scope) noexcept {
+  if (scope.kind != scopes::Kind::kPhase) return;
+  std::lock_guard lock(mutex_);
+  const auto live = static_cast<std::size_t>(live_bytes_);
+  open_.push_back({.memory = {.phase = name_of(scope.phase), .before_bytes = live, .peak_bytes = live, .mark = mark_}});
+}
+
+void Attribution::left(scopes::Kind kind, scopes::ContextId context) noexcept {
+  if (kind != scopes::Kind::kPhase) return;
+  std::lock_guard lock(mutex_);
+  if (open_.empty()) return;
+  OpenPhase ended = std::move(open_.back());
+  open_.pop_back();
+  ended.memory.after_bytes = static_cast<std::size_t>(live_bytes_);
+  PhaseMemory& most = phases_[scopes::phase_of(context)];
+  ended.memory.times = most.times + 1;
+  if (most.times == 0 || ended.memory.peak_bytes > most.peak_bytes) {
+    ended.memory.peak_at = ended.context == 0 ? "" : scopes::path_of(ended.context);
+    most = std::move(ended.memory);
+  }
+  most.times = std::max(most.times, ended.memory.times);
+}
+
+void Attribution::marked(std::string_view name) noexcept {
+  std::lock_guard lock(mutex_);
+  mark_ = name;
+  ++marks_;
+}
+
+void Attribution::own(const void* address, const std::string& module) {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(address);
+  if (found != live_.end() && found->second.key.block != 0) owners_[found->second.key.block] = module;
+}
+
+void Attribution::check(const MemoryStats& stats, std::string_view when) {
+  std::lock_guard lock(mutex_);
+  ++checks_;
+  if (!disagreement_.empty()) return;
+  for (std::size_t i = 0; i < kPurposeCount; ++i) {
+    if (by_purpose_[i] == stats.requested_by_purpose[i].current) continue;
+    disagreement_ = fmt::format("{}: {} bytes of {} are attributed, and the allocator has {}", when, by_purpose_[i],
+                                name_of(static_cast<Purpose>(i)), stats.requested_by_purpose[i].current);
+    return;
+  }
+  if (live_bytes_ != stats.requested_bytes.current)
+    disagreement_ = fmt::format("{}: {} bytes are attributed, and the allocator has {}", when, live_bytes_,
+                                stats.requested_bytes.current);
+}
+
+std::vector<AttributedBytes> Attribution::composition_locked(const Table& table) const {
+  std::map<std::tuple<std::string, std::string, std::string, Purpose>, Amount> sums;
+  for (const auto& [key, amount] : table) {
+    const auto owner = owners_.find(key.block);
+    const bool is_owned = key.block != 0 && owner != owners_.end();
+    Amount& sum =
+        sums[{is_owned ? owner->second : scopes::module_path(key.context),
+              std::string(scopes::operator_name(key.context)), name_of(scopes::phase_of(key.context)), key.purpose}];
+    sum.bytes += amount.bytes;
+    sum.blocks += amount.blocks;
+  }
+  std::vector<AttributedBytes> all;
+  for (const auto& [key, sum] : sums) {
+    const auto& [module, operator_name, phase, purpose] = key;
+    if (sum.bytes > 0)
+      all.push_back({module, operator_name, phase, purpose, static_cast<std::size_t>(sum.bytes),
+                     static_cast<std::size_t>(std::max<std::int64_t>(0, sum.blocks))});
+  }
+  std::ranges::stable_sort(all, std::ranges::greater(), &AttributedBytes::bytes);
+  return all;
+}
+
+AttributionReport Attribution::report() const {
+  std::lock_guard lock(mutex_);
+  AttributionReport report{.live = composition_locked(now_),
+                           .peak = composition_locked(peak_),
+                           .live_bytes = static_cast<std::size_t>(live_bytes_),
+                           .peak_bytes = static_cast<std::size_t>(peak_bytes_),
+                           .peak_mark = peak_mark_,
+                           .peak_at = peak_context_ == 0 ? "" : scopes::path_of(peak_context_),
+                           .peak_request_bytes = peak_request_bytes_,
+                           .phases = {},
+                           .checks = checks_,
+                           .disagreement = disagreement_};
+  for (const auto& [phase, memory] : phases_) report.phases.push_back(memory);
+  Table held_over;
+  for (const auto& [address, live] : live_)
+    if (live.mark > 0 && live.mark < marks_ && is_of_a_step(live.key.purpose))
+      add(held_over, live.key, {static_cast<std::int64_t>(live.bytes), 1});
+  report.held_over = composition_locked(held_over);
+  return report;
+}
+
+AttributionReport Attribution::report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes) const {
+  AttributionReport report = this->report();
+  const PinnedHole hole = pinned_hole(segments, failed_bytes);
+  report.failed_bytes = failed_bytes;
+  report.hole_bytes = hole.bytes;
+  report.hole_free_bytes = hole.free_bytes;
+  std::lock_guard lock(mutex_);
+  for (const BlockInfo& block : hole.pins) {
+    // A block that was handed out in part, for its alignment, is known by another address.
+    const auto found = live_.find(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(block.address)));
+    std::vector<AttributedBytes> whose;
+    if (found != live_.end())
+      whose = composition_locked({{found->second.key, {static_cast<std::int64_t>(found->second.bytes), 1}}});
+    report.pins.push_back({.bytes = block.bytes, .whose = whose.empty() ? AttributedBytes{} : whose.front()});
+  }
+  std::ranges::stable_sort(report.pins, std::ranges::greater(), &Pin::bytes);
+  return report;
+}
+
+}  // namespace tenon::memory

@@ -1,0 +1,138 @@
+// Attribution: whose the memory is. While it lives each block of one allocator is known by module, purpose, operator
+// and phase (core/scope), so that what lives, what the peak consisted of, and what each phase of a step adds can be
+// said.
+//
+//   live bytes by (context, purpose)      a block of a parameter, gradient or optimizer state by itself: owner known
+//   later pending    what changed since the peak; a new peak takes it in, so that an allocation costs a look-up or two
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/core/scope/scope.h>
+#include <tenon/memory/purpose.h>
+#include <tenon/memory/snapshot.h>
+#include <tenon/memory/stats.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::memory {
+
+/// Bytes, as requested, of one module, operator, phase and purpose.
+struct AttributedBytes {
+  std::string module;         ///< "encoder.layer.3.mlp"; empty outside of modules and where nobody owns it
+  std::string operator_name;  ///< "linear", "AddmmBackward0"; empty outside of operators
+  std::string phase;          ///< "forward"
+  Purpose purpose = Purpose::kOther;
+  std::size_t bytes = 0;
+  std::size_t blocks = 0;
+  auto operator<=>(const AttributedBytes&) const = default;
+};
+
+/// A phase of a step, in that step in which it reached most.
+struct PhaseMemory {
+  std::string phase;
+  std::uint64_t times = 0;  ///< it was entered
+  std::size_t before_bytes = 0, peak_bytes = 0, after_bytes = 0;
+  std::string mark;     ///< the last mark before: "step 3"
+  std::string peak_at;  ///< "forward > encoder > linear": the allocation that reached the peak; empty where none did
+  std::size_t peak_request_bytes = 0;
+};
+
+/// A block that keeps a failed request from fitting.
+struct Pin {
+  std::size_t bytes = 0;  ///< as handed out
+  AttributedBytes whose;
+};
+
+struct AttributionReport {
+  std::vector<AttributedBytes> live;  ///< now, the largest first
+  std::vector<AttributedBytes> peak;  ///< at the moment at which most lived, as requested
+  std::size_t live_bytes = 0, peak_bytes = 0;
+  std::string peak_mark;  ///< "step 3"
+  std::string peak_at;    ///< the allocation that reached it: "backward > layer1 > AddmmBackward0"
+  std::size_t peak_request_bytes = 0;
+  std::vector<PhaseMemory> phases;  ///< in the order of a step
+  /// Of former steps, and neither parameters nor what an optimizer or a data set keeps: given back too late, if it is
+  /// not meant to live.
+  std::vector<AttributedBytes> held_over;
+  std::uint64_t checks = 0;  ///< how often the sums were held against the allocator's figures
+  std::string disagreement;  ///< the first one; empty: they were equal every time
+  /// At a failure of a request of that size: the stretch that would have served it but for the blocks that pin it.
+  std::size_t failed_bytes = 0, hole_bytes = 0, hole_free_bytes = 0;
+  std::vector<Pin> pins;
+};
+
+/// Thread-safe.
+class TENON_EXPORT Attribution final : private scopes::Listener {
+ public:
+  /// Of the blocks of `stack`, whose figures now are `stats`: what lives already has a purpose, and nothing else.
+  TENON_API Attribution(const AllocatorStack& stack, const MemoryStats& stats);
+  TENON_API ~Attribution() override;
+  Attribution(const Attribution&) = delete;
+  Attribution& operator=(const Attribution&) = delete;
+
+  /// The block at that address belongs to that module, wherever it was allocated: a parameter, its gradient or state.
+  TENON_API void own(const void* address, const std::string& module);
+  /// Holds the sums against the allocator's figures of this moment: by purpose, and in all.
+  TENON_API void check(const MemoryStats& stats, std::string_view when);
+  TENON_API AttributionReport report() const;
+  /// The same for a request that failed, with what pins the largest hole in the allocator's segments.
+  TENON_API AttributionReport report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes) const;
+
+ private:
+  struct Key {
+    scopes::ContextId context = 0;
+    Purpose purpose = Purpose::kOther;
+    std::uint64_t block = 0;  ///< of a block that may get an owner, its number
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Amount {
+    std::int64_t bytes = 0, blocks = 0;
+  };
+  using Table = std::map<Key, Amount>;
+  struct Live {
+    Key key;
+    std::size_t bytes = 0;
+    std::uint64_t mark = 0;  ///< how many marks there had been
+  };
+  struct OpenPhase {
+    scopes::ContextId context = 0;
+    PhaseMemory memory;
+  };
+
+  void entered(const scopes::Entered& scope) noexcept override;
+  void left(scopes::Kind kind, scopes::ContextId context) noexcept override;
+  void allocated(const scopes::MemoryCall& call) noexcept override;
+  void freed(const scopes::MemoryCall& call) noexcept override;
+  void marked(std::string_view name) noexcept override;
+
+  void change_locked(const Key& key, std::int64_t bytes, std::int64_t blocks);
+  static void add(Table& table, const Key& key, Amount amount);
+  std::vector<AttributedBytes> composition_locked(const Table& table) const;
+
+  const AllocatorStack& stack_;
+  mutable std::mutex mutex_;
+  Table now_, peak_, pending_;
+  std::unordered_map<const void*, Live> live_;
+  std::map<std::uint64_t, std::string> owners_;  ///< by number of a block
+  std::uint64_t blocks_ = 0;
+  std::array<std::int64_t, kPurposeCount> by_purpose_{};
+  std::int64_t live_bytes_ = 0, peak_bytes_ = 0;
+  std::string mark_, peak_mark_;
+  std::uint64_t marks_ = 0;
+  scopes::ContextId peak_context_ = 0;
+  std::size_t peak_request_bytes_ = 0;
+  std::vector<OpenPhase> open_;
+  std::map<scopes::Phase, PhaseMemory> phases_;
+  std::uint64_t checks_ = 0;
+  std::string disagreement_;
+};
+
+}  // namespace tenon::memory

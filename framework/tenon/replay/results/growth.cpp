@@ -1,0 +1,290 @@
+// Live bytes by site at the ends of steps. What grows there is told by memory/history/growth.h.
+#include <tenon/core/units.h>
+#include <tenon/memory/history/growth.h>
+#include <tenon/replay/results/growth.h>
+#include <tenon/replay/results/own_frames.h>
+#include <tenon/replay/trace/trace_builder.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace tenon::replay {
+
+namespace {
+
+constexpr std::size_t kMostEnds = 64;  ///< of more steps some are left out, evenly
+constexpr const char* kByMarks = "marks";
+constexpr std::size_t kWarmup = 2;  ///< steps whose blocks live on in every program
+
+/// Calls `visit(entry, event, allocation)` for each counted event, with its number and the number of its allocation.
+template <class Visit>
+void each_event(const Trace& trace, Visit visit) {
+  std::uint64_t event = 0;
+  std::size_t allocation = 0;
+  for (const TraceEvent& entry : trace.events) {
+    visit(entry, event, allocation);
+    if (entry.kind == EventKind::kAllocate) ++allocation;
+    if (is_counted(entry.kind)) ++event;
+  }
+}
+
+bool is_step(const std::string& mark) {
+  return mark.starts_with("step") || mark.starts_with("iteration") || mark.starts_with("ProfilerStep");
+}
+
+StackId stack_of(const Trace& trace, std::size_t allocation) {
+  return trace.stack_of_allocation.empty() ? 0 : trace.stack_of_allocation[allocation];
+}
+
+using Request = std::tuple<StackId, std::uint64_t, std::uint16_t>;  // stack, bytes, stream
+
+Request request_of(const Trace& trace, const TraceEvent& entry, std::size_t allocation) {
+  return {stack_of(trace, allocation), entry.bytes, entry.stream};
+}
+
+/// The count that many requests have in common, least first: a layer that there is twelve times has twelve times as
+/// many.
+std::uint64_t steps_by_counts(const std::map<Request, std::uint64_t>& counts) {
+  std::map<std::uint64_t, std::size_t> how_many;
+  std::size_t all = 0;
+  for (const auto& [request, count] : counts)
+    if (count >= kLeastStepsOfGrowth) ++how_many[count], ++all;
+  for (const auto& [count, requests] : how_many)
+    if (10 * requests >= all && (requests >= 2 || all == 1)) return count;
+  return 0;
+}
+
+std::string blocks_of(const Trace& trace, const Request& request) {
+  return fmt::format("blocks of {} on stream {}", format_bytes(std::get<1>(request)),
+                     trace.streams[std::get<2>(request)]);
+}
+
+/// What is allocated once in each layer looks like a step too, and in one forward pass more lives with every layer. But
+/// a step gives back most of what it takes, or has a backward pass.
+class StepEvidence {
+ public:
+  explicit StepEvidence(const Trace& trace) : trace_(trace) {
+    for (const StackFrame& frame : trace.stacks.frames)
+      is_backward_.push_back(frame.name.find("backward") != std::string::npos);
+  }
+
+  void take(const TraceEvent& entry, std::size_t allocation) {
+    if (entry.kind == EventKind::kFree) live_ -= entry.bytes;
+    if (entry.kind != EventKind::kAllocate) return;
+    live_ += entry.bytes;
+    peak_ = std::max(peak_, live_);
+    (in_backward(stack_of(trace_, allocation)) ? has_backward_ : has_other_) = true;
+  }
+
+  void end_step() {
+    if (ends_++ > 0) {
+      amplitudes_ += static_cast<double>(peak_ - start_);
+      trained_ += has_backward_ && has_other_;
+    }
+    start_ = peak_ = live_;
+    has_backward_ = has_other_ = false;
+  }
+
+  bool is_convincing(double bytes_per_step) const {
+    const double steps = static_cast<double>(ends_) - 1;
+    return trained_ >= 0.9 * steps || 4 * bytes_per_step <= amplitudes_ / steps;
+  }
+
+ private:
+  bool in_backward(StackId stack) const {
+    return stack != 0 &&
+           std::ranges::any_of(trace_.stacks.stacks[stack], [&](std::uint32_t frame) { return is_backward_[frame]; });
+  }
+
+  const Trace& trace_;
+  std::vector<bool> is_backward_;  ///< by frame
+  std::uint64_t live_ = 0, start_ = 0, peak_ = 0;
+  bool has_backward_ = false, has_other_ = false;
+  double amplitudes_ = 0, trained_ = 0;
+  std::size_t ends_ = 0;
+};
+
+std::string site_name(const Trace& trace, const Request& request, bool names_all) {
+  const StackId stack = std::get<0>(request);
+  return stack != 0 ? call_site(trace, stack, names_all) : blocks_of(trace, request);
+}
+
+class SiteSeries {
+ public:
+  SiteSeries(const Trace& trace, bool names_all)
+      : trace_(trace), names_all_(names_all), site_of_slot_(trace.slot_count) {}
+
+  void take(const TraceEvent& entry, std::size_t allocation) {
+    if (entry.kind == EventKind::kAllocate) {
+      const std::size_t site = site_of(entry, allocation);
+      site_of_slot_[entry.slot] = site;
+      live_[site].bytes += entry.bytes;
+      ++live_[site].blocks;
+    } else if (entry.kind == EventKind::kFree) {
+      Live& live = live_[site_of_slot_[entry.slot]];
+      live.bytes -= entry.bytes;
+      --live.blocks;
+      live.least = std::min(live.least, live.bytes);
+      live.fewest = std::min(live.fewest, live.blocks);
+    }
+  }
+
+  /// Of each step the least counts: what it gives back is no growth, wherever in it the end is told.
+  void end_step() {
+    if (ends_++ > 0) {
+      for (Live& live : live_) {
+        live.series.resize(ends_ - 2);  // sites that are new had nothing before
+        live.series.push_back(live.least);
+        live.blocks_then.resize(ends_ - 2);
+        live.blocks_then.push_back(live.fewest);
+      }
+    }
+    for (Live& live : live_) {
+      live.least = live.bytes;
+      live.fewest = live.blocks;
+    }
+  }
+
+  std::vector<GrowingSite> growing(double steps_between) const {
+    std::vector<GrowingSite> sites;
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      const Live& live = live_[i];
+      if (live.series.size() + 1 != ends_) continue;
+      const std::optional<double> slope = growth_per_step(live.series);
+      if (!slope) continue;
+      const std::uint64_t first = live.blocks_then.front(), last = live.blocks_then.back();
+      sites.push_back({.site = names_[i],
+                       .bytes_per_step = *slope / steps_between,
+                       .bytes = live.series.back() - live.series.front(),
+                       .blocks = last - std::min(first, last)});
+    }
+    std::ranges::stable_sort(sites, std::ranges::greater(), &GrowingSite::bytes_per_step);
+    return sites;
+  }
+
+ private:
+  struct Live {
+    std::uint64_t bytes = 0, blocks = 0;
+    std::uint64_t least = 0, fewest = 0;  ///< since the step began
+    std::vector<std::uint64_t> series, blocks_then;
+  };
+
+  std::size_t site_of(const TraceEvent& entry, std::size_t allocation) {
+    // With its stack, of whatever size; without one by size and stream.
+    Request request = request_of(trace_, entry, allocation);
+    if (const StackId stack = std::get<0>(request); stack != 0) request = {stack, 0, 0};
+    const auto [known, is_new] = site_of_request_.try_emplace(request);
+    if (is_new) {
+      const std::string name = site_name(trace_, request, names_all_);
+      const auto [site, is_first] = site_of_name_.try_emplace(name, names_.size());
+      if (is_first) {
+        names_.push_back(name);
+        live_.emplace_back();
+      }
+      known->second = site->second;
+    }
+    return known->second;
+  }
+
+  const Trace& trace_;
+  const bool names_all_;
+  std::vector<std::size_t> site_of_slot_;
+  std::map<Request, std::size_t> site_of_request_;
+  std::map<std::string, std::size_t> site_of_name_;
+  std::vector<std::string> names_;
+  std::vector<Live> live_;
+  std::size_t ends_ = 0;
+};
+
+}  // namespace
+
+Steps steps_of(const Trace& trace) {
+  Steps steps;
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t) {
+    if (entry.kind == EventKind::kMark && is_step(trace.marks[entry.bytes])) steps.ends.push_back(event);
+  });
+  if (steps.ends.size() >= kLeastStepsOfGrowth) {
+    steps.told_by = kByMarks;
+    return steps;
+  }
+  steps.ends.clear();
+  std::map<Request, std::uint64_t> counts;
+  std::vector<Request> order;
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    if (entry.kind != EventKind::kAllocate || allocation < trace.facts.seeded_blocks) return;
+    const Request request = request_of(trace, entry, allocation);
+    if (++counts[request] == 1) order.push_back(request);
+  });
+  const std::uint64_t count = steps_by_counts(counts);
+  if (count == 0) return steps;
+  const auto beat = std::ranges::find_if(order, [&](const Request& request) { return counts[request] == count; });
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
+    if (entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
+        request_of(trace, entry, allocation) == *beat)
+      steps.ends.push_back(event);
+  });
+  const StackId stack = std::get<0>(*beat);
+  steps.told_by = blocks_of(trace, *beat) + (stack != 0 ? " at " + call_site(trace, stack) : "");
+  return steps;
+}
+
+HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
+  Steps steps = steps_of(trace);
+  if (steps.ends.size() >= kLeastStepsOfGrowth + kWarmup)
+    steps.ends.erase(steps.ends.begin(), steps.ends.begin() + kWarmup);
+  if (steps.ends.size() <= kLeastStepsOfGrowth) return {};
+  HistoryGrowth growth{.steps = steps.ends.size() - 1, .told_by = steps.told_by, .sites = {}};
+  const std::size_t stride = (steps.ends.size() + kMostEnds - 1) / kMostEnds;
+  SiteSeries series(trace, names_all_frames);
+  StepEvidence evidence(trace);
+  std::size_t next = 0;
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
+    for (; next < steps.ends.size() && event >= steps.ends[next] && is_counted(entry.kind); ++next) {
+      if (next % stride == 0) series.end_step();
+      evidence.end_step();
+    }
+    series.take(entry, allocation);
+    evidence.take(entry, allocation);
+  });
+  for (; next < steps.ends.size(); ++next)
+    if (next % stride == 0) series.end_step();
+  growth.sites = series.growing(static_cast<double>(stride));
+  double all = 0;
+  for (const GrowingSite& site : growth.sites) all += site.bytes_per_step;
+  return steps.told_by == kByMarks || evidence.is_convincing(all) ? growth : HistoryGrowth{};
+}
+
+Trace without_growth(const Trace& trace, const HistoryGrowth& growth, bool names_all_frames) {
+  std::vector<std::size_t> allocation_in(trace.slot_count);
+  std::vector<bool> is_freed(trace.facts.allocations);
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    if (entry.kind == EventKind::kAllocate) allocation_in[entry.slot] = allocation;
+    if (entry.kind == EventKind::kFree) is_freed[allocation_in[entry.slot]] = true;
+  });
+  std::map<Request, bool> grows;
+  const auto is_leaked = [&](const TraceEvent& entry, std::size_t allocation) {
+    if (is_freed[allocation]) return false;
+    const Request request = request_of(trace, entry, allocation);
+    const auto [known, is_new] = grows.try_emplace(request, false);
+    if (is_new) {
+      const std::string name = site_name(trace, request, names_all_frames);
+      known->second = std::ranges::find(growth.sites, name, &GrowingSite::site) != growth.sites.end();
+    }
+    return known->second;
+  };
+  TraceBuilder builder(trace.path);
+  std::vector<std::uint32_t> slot_of(trace.slot_count);
+  std::vector<bool> is_left_out(trace.slot_count);
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    const bool has_block = entry.kind != EventKind::kMark && entry.kind != EventKind::kEmptyCache;
+    if (entry.kind == EventKind::kAllocate) is_left_out[entry.slot] = is_leaked(entry, allocation);
+    if (!has_block || !is_left_out[entry.slot]) builder.repeat(trace, entry, slot_of);
+    if (entry.kind == EventKind::kAllocate && allocation + 1 == trace.facts.seeded_blocks) builder.recording_starts();
+  });
+  return std::move(builder).finish();
+}
+
+}  // namespace tenon::replay

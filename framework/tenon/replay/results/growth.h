@@ -1,0 +1,40 @@
+// What a history holds more of with every step, and which lines allocated it.
+#pragma once
+
+#include <tenon/core/export.h>
+#include <tenon/replay/trace/trace.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::replay {
+
+/// The ends of the steps of a history, as counts of events before them.
+struct Steps {
+  std::vector<std::uint64_t> ends;
+  std::string told_by;  ///< "marks", or the allocation that comes once a step; empty where no steps are known
+};
+/// By marks whose names begin with "step", "iteration" or "ProfilerStep"; where there are none, by what is allocated as
+/// often as many other things are, and least often of these: once a step. Fewer than four steps are none.
+TENON_API Steps steps_of(const Trace& trace);
+
+struct GrowingSite {
+  std::string site;  ///< call_site(), or "blocks of 1.00 MiB on stream 0" where the file has no stacks
+  double bytes_per_step = 0;
+  std::uint64_t bytes = 0;   ///< more at the least moment of the last step than at that of the first one that counts
+  std::uint64_t blocks = 0;  ///< the same in blocks
+};
+
+struct HistoryGrowth {
+  std::uint64_t steps = 0;  ///< that were compared; 0: none are known
+  std::string told_by;
+  std::vector<GrowingSite> sites;  ///< those that grow most first; empty: nothing does
+};
+TENON_API HistoryGrowth growth_of(const Trace& trace, bool names_all_frames = false);
+
+/// The history without the blocks of those sites that are never freed: as it would have been without the leak. Stacks
+/// and what was recorded of its device are left out.
+TENON_API Trace without_growth(const Trace& trace, const HistoryGrowth& growth, bool names_all_frames = false);
+
+}  // namespace tenon::replay

@@ -1,0 +1,71 @@
+// Growth by site as lines.
+#include <tenon/report/replay/growth_report.h>
+
+#include <tenon/core/units.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <numeric>
+
+namespace tenon {
+
+std::string growth_text(const replay::Diagnosis& diagnosis) {
+  const replay::HistoryGrowth& growth = diagnosis.growth;
+  constexpr std::size_t kNamed = 8;
+  if (growth.steps == 0) return {};
+  const std::string steps = fmt::format("{} steps, told by {}", growth.steps, growth.told_by);
+  if (growth.sites.empty()) return fmt::format("Nothing grows from step to step ({}).\n", steps);
+  const double all = std::accumulate(growth.sites.begin(), growth.sites.end(), 0.0,
+                                     [](double sum, const auto& site) { return sum + site.bytes_per_step; });
+  const auto size = [](double bytes) { return format_bytes(static_cast<std::size_t>(std::llround(bytes))); };
+  std::string text = fmt::format("With every step {} more live ({}): a leak, unless it is meant.\n", size(all), steps);
+  for (std::size_t i = 0; i < std::min(kNamed, growth.sites.size()); ++i) {
+    const replay::GrowingSite& site = growth.sites[i];
+    text += fmt::format("  {:>10} a step  {:>10} in {} block{}  {}\n", size(site.bytes_per_step),
+                        format_bytes(site.bytes), site.blocks, site.blocks == 1 ? "" : "s", site.site);
+  }
+  if (growth.sites.size() > kNamed) text += fmt::format("  … and {} sites more\n", growth.sites.size() - kNamed);
+  if (const auto& without = diagnosis.without_growth; without && without->failure.empty()) {
+    const bool has_capacity = diagnosis.report.capacity_bytes != 0;
+    text += fmt::format("Replayed without what grows: {} reserved at the peak instead of {}{}.\n",
+                        format_bytes(without->peak_reserved_bytes),
+                        format_bytes(diagnosis.report.current.peak_reserved_bytes),
+                        !has_capacity     ? ""
+                        : without->fits() ? ", and it fits"
+                                          : ", and it does not fit");
+  }
+  return text;
+}
+
+std::string growth_json(const replay::Diagnosis& diagnosis) {
+  const replay::HistoryGrowth& growth = diagnosis.growth;
+  nlohmann::ordered_json json = {{"steps", growth.steps}, {"told_by", growth.told_by}};
+  json["sites"] = nlohmann::ordered_json::array();
+  for (const replay::GrowingSite& site : growth.sites)
+    json["sites"].push_back(
+        {{"site", site.site}, {"bytes_per_step", site.bytes_per_step}, {"bytes", site.bytes}, {"blocks", site.blocks}});
+  json["without"] = nullptr;
+  if (const auto& without = diagnosis.without_growth)
+    json["without"] = {{"peak_reserved_bytes", without->peak_reserved_bytes}, {"fits", without->fits()}};
+  return json.dump();
+}
+
+std::string pins_text(const replay::Diagnosis& diagnosis) {
+  constexpr std::size_t kFew = 5;
+  if (diagnosis.pins.empty()) return {};
+  std::size_t bytes = 0;
+  for (const auto& [site, pinned] : diagnosis.pins) bytes += pinned;
+  std::string text = fmt::format(
+      "What pins the largest hole: {} in {} block{} lie in a stretch of {}, where the failed request would have had "
+      "its "
+      "place:\n",
+      format_bytes(bytes), diagnosis.pins.size(), diagnosis.pins.size() == 1 ? "" : "s",
+      format_bytes(diagnosis.hole_bytes));
+  for (std::size_t i = 0; i < std::min(kFew, diagnosis.pins.size()); ++i)
+    text += fmt::format("  {:>10}  {}\n", format_bytes(diagnosis.pins[i].second), diagnosis.pins[i].first);
+  return text;
+}
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+// Whose the memory of a training run is (report.attribution): each block by module, purpose, operator and phase.
+#pragma once
+
+#include <tenon/device/device_state.h>
+#include <tenon/memory/stack/oom.h>
+#include <tenon/memory/watch/attribution.h>
+#include <tenon/nn/module.h>
+#include <tenon/optim/optimizer.h>
+#include <tenon/train/progress.h>
+
+#include <functional>
+#include <vector>
+
+namespace tenon::train {
+
+/// Gives the blocks of parameters, buffers, gradients and optimiser states to the modules that own the parameters.
+/// `trained` are the optimiser's parameters, where these are not the module's own: one for each trainable one.
+TENON_API void name_owners(memory::Attribution& attribution, const nn::Module& module, optim::Optimizer* optimizer,
+                           const std::vector<Tensor>& trained = {});
+
+class RunAttribution {
+ public:
+  /// Of what is allocated from now on. When memory runs out the sink is told what lives then; `name_owners` is called
+  /// before.
+  RunAttribution(DeviceState& device, ProgressSink& progress, std::function<void(memory::Attribution&)> name_owners);
+  ~RunAttribution();
+  RunAttribution(const RunAttribution&) = delete;
+  RunAttribution& operator=(const RunAttribution&) = delete;
+
+  /// The sums are held against the allocator's figures at the end of a step or a test.
+  void check(std::string_view when) { attribution_.check(device_.allocator().stats(), when); }
+  memory::AttributionReport report();
+
+ private:
+  DeviceState& device_;
+  std::function<void(memory::Attribution&)> name_owners_;
+  memory::Attribution attribution_;
+  std::uint64_t observer_ = 0;
+};
+
+}  // namespace tenon::train
