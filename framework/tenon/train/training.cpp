@@ -1,4 +1,5 @@
 // Steps and tests of a training run.
+// Long: what a run goes through, in the order in which it happens.
 #include <tenon/train/training.h>
 
 #include <tenon/autograd/grad_mode.h>
