@@ -205,7 +205,7 @@ TEST_F(RunVerb, ADryRunSaysThatItsLimitIsTooLow) {
   EXPECT_THAT(dry.error, AllOf(HasSubstr("tenon: a run would end out of memory: OutOfMemory: caching on cpu"),
                                Not(HasSubstr("tenon plugins test"))));
   const std::string free = tenon({"run", "exp.toml", "--dry-run"}).out;
-  const std::size_t begin = free.find("# parameters"), end = free.find("# Two steps");
+  const std::size_t begin = free.find("# parameters"), end = free.find("# Steps on");
   EXPECT_THAT(dry.out, HasSubstr(free.substr(begin, end - begin))) << "the peaks are those without a limit";
   EXPECT_EQ(with(limited, "allocator.name=\"direct\"").code, 0) << "which takes what is asked for";
   const Said device = with({"run", "exp.toml", "device.name=\"simulated:0\""}, "device.simulated.capacity=\"1MiB\"");
