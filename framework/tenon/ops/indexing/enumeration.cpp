@@ -3,9 +3,9 @@
 #include <tenon/ops/indexing/enumeration.h>
 #include <tenon/ops/indexing/indexing.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/shape/concat.h>
-#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // Tensors as views of larger sizes: expand and what is made of it. The rule for the common shape of two operands is
 // broadcast_sizes() of tensor/shape/dims.h. Declared in broadcast.h and tensor.h.
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/broadcast.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/scope/operator_scope.h>
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // Views of a part: a position, a range, a diagonal, windows. Each knows how its gradient is laid back into the whole.
 // Declared in slicing.h and tensor.h.
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/slicing.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/scope/operator_scope.h>
 
 #include <algorithm>
 

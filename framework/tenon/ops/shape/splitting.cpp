@@ -1,8 +1,8 @@
 // A dim cut into parts, each a view. Declared in splitting.h and tensor.h.
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/splitting.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/scope/operator_scope.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // Views that keep every element: other sizes, other strides, another order of the dimensions. Each knows how its
 // gradient is laid back into the base's shape.
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>
-#include <tenon/ops/scope/operator_scope.h>
 
 #include <algorithm>
 

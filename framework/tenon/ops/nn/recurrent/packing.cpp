@@ -4,8 +4,8 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/indexing/indexing.h>
-#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/scope/operator_scope.h>
+#include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/values.h>
 
 #include <fmt/format.h>
