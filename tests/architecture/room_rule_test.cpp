@@ -23,6 +23,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
      {{"verbs"},
       {"run"},
       {"estimate", "launch"},
+      {"record"},
       {"results"},
       {"watch", "live"},
       {"."},

@@ -1,4 +1,5 @@
 // Module: registration, traversal and what is done to a whole tree.
+// Long: libtorch's Module has as many functions, each of which walks the tree in its own way.
 #include <tenon/nn/module.h>
 
 #include <tenon/autograd/grad_mode.h>

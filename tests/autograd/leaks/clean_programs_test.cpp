@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -222,6 +223,7 @@ struct Clean {
   const char* name;
   memory::LeakReport (*run)();
 };
+void PrintTo(const Clean& program, std::ostream* out) { *out << program.name; }
 #define TENON_CLEAN(program_name) \
   Clean { #program_name, &program::program_name }
 

@@ -4,6 +4,8 @@
 
 #include <tenon/cli/estimate/estimate.h>
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/record/run_profile.h>
+#include <tenon/cli/record/run_recording.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/former_results.h>
 #include <tenon/cli/results/recording_names.h>
@@ -11,9 +13,7 @@
 #include <tenon/cli/run/finished_run.h>
 #include <tenon/cli/run/oom_advice.h>
 #include <tenon/cli/run/rank_run.h>
-#include <tenon/cli/run/run_profile.h>
 #include <tenon/cli/run/run_progress.h>
-#include <tenon/cli/run/run_recording.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/watch/death_words.h>

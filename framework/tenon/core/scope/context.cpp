@@ -56,7 +56,14 @@ struct Remembered {
   const char* type = nullptr;
 };
 constexpr std::size_t kRemembered = 256;
-thread_local std::array<Remembered, kRemembered> remembered;
+using Memo = std::array<Remembered, kRemembered>;
+
+/// Made for a thread that asks: thread-local memory itself is scarce in programs that load the library late.
+Memo& remembered() {
+  thread_local std::unique_ptr<Memo> memo;
+  if (!memo) memo = std::make_unique<Memo>();
+  return *memo;
+}
 
 bool equal(const char* a, const char* b) { return std::string_view(a) == std::string_view(b); }
 
@@ -86,8 +93,8 @@ Context context_of(ContextId id) {
 
 ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase, const char* type) {
   Remembered& last =
-      remembered[((reinterpret_cast<std::uintptr_t>(name) >> 2) ^ (parent * 31) ^ static_cast<unsigned>(kind)) %
-                 kRemembered];
+      remembered()[((reinterpret_cast<std::uintptr_t>(name) >> 2) ^ (parent * 31) ^ static_cast<unsigned>(kind)) %
+                   kRemembered];
   if (last.asked == name && last.parent == parent && last.kind == kind && equal(last.name, name) &&
       equal(last.type, type)) [[likely]]
     return last.id;

@@ -1,7 +1,7 @@
 // What a run records of its memory on request, and what it keeps in any case for the report of a failure.
 #pragma once
 
-#include <tenon/cli/run/run_tensorboard.h>
+#include <tenon/cli/record/run_tensorboard.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/replay/formats/image/snapshot_image.h>

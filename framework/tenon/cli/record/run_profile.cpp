@@ -1,5 +1,5 @@
 // Which steps are recorded is the profiler's matter; here they are counted, and what was recorded is written.
-#include <tenon/cli/run/run_profile.h>
+#include <tenon/cli/record/run_profile.h>
 
 #include <tenon/core/files/atomic_file.h>
 

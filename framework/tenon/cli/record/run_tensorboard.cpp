@@ -1,5 +1,5 @@
 // The tags that a run's curves have, and where their figures come from.
-#include <tenon/cli/run/run_tensorboard.h>
+#include <tenon/cli/record/run_tensorboard.h>
 #include <tenon/memory/stack/shown_figures.h>
 #include <tenon/report/run/run_figures.h>
 #include <tenon/tensorboard/messages.h>

@@ -1,9 +1,9 @@
 // Recording a run: requests through a layer, the rest from the device's history.
+#include <tenon/cli/record/run_recording.h>
 #include <tenon/cli/results/allocator_file.h>
 #include <tenon/cli/results/missing_recordings.h>
 #include <tenon/cli/results/recording_names.h>
 #include <tenon/cli/results/run_manifest.h>
-#include <tenon/cli/run/run_recording.h>
 #include <tenon/core/spec_names.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/available_bytes.h>

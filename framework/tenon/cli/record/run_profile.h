@@ -26,6 +26,8 @@ class RunProfile final : public ProgressSink {
   void beginning() override;
   void figures(const ExperimentResult& part) override { inner_.figures(part); }
   void earlier_figures(const ExperimentResult& earlier) override { inner_.earlier_figures(earlier); }
+  void broken_off(const ExperimentResult& so_far) override { inner_.broken_off(so_far); }
+  void attributed(const memory::AttributionReport& at_failure) override { inner_.attributed(at_failure); }
   bool is_stopping() const override { return inner_.is_stopping(); }
 
   /// Ends the recording: names of the files that it wrote, in the folder.
