@@ -50,11 +50,9 @@ class FailingRuns : public testing::Test {
 
   /// Goes on in `out` and holds what comes out against a run that nothing happened to.
   void goes_on_to_the_same_losses(const std::string& out, const std::string& settings) {
-    // What goes on is not to be taken for hanging on a busy machine.
-    const std::string patience = " distributed.mpi.timeout=60.0";
-    const Launched again = mpirun(folder_, "-n 4 $tenon run --resume " + out + patience);
+    const Launched again = mpirun(folder_, "-n 4 $tenon run --resume " + out + " distributed.mpi.timeout=2.0");
     ASSERT_EQ(again.code, 0) << again.text;
-    const Launched whole = mpirun(folder_, "-n 4 $tenon run exp.toml " + settings + patience + " --out whole");
+    const Launched whole = mpirun(folder_, "-n 4 $tenon run exp.toml " + settings + " --out whole");
     ASSERT_EQ(whole.code, 0) << whole.text;
     EXPECT_EQ(result(out)["status"], "done");
     EXPECT_EQ(losses(out), losses("whole"));
