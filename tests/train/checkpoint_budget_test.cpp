@@ -160,6 +160,9 @@ TEST_F(CheckpointBudget, OfAShareIsSettledWithoutARunWhereAClosedFormIsKnown) {
   low_rank.insert(low_rank.end(), {"train.lora_rank=2", "train.precision=\"bfloat16-mixed\""});
   ExperimentConfig known_too = config(low_rank);
   EXPECT_FALSE(with_checkpoint_blocks(known_too, sink));
+  low_rank.emplace_back("train.lora_weights=\"int4\"");
+  ExperimentConfig known_of_integers = config(low_rank);
+  EXPECT_FALSE(with_checkpoint_blocks(known_of_integers, sink));
   Words measured = nothing_to_read;
   measured[0] = "model.name=\"llama\"";
   ExperimentConfig unknown = config(measured);

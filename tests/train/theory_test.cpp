@@ -53,6 +53,23 @@ TEST(Theory, ACheckpointKeepsInputsAndOneBlock) {
   EXPECT_EQ(theory_of(r).activation_bytes, 4. * 6 * (50 + 10 * 8 + 200)) << "at the loss";
 }
 
+TEST(Theory, GradientsThatPassWhereABlockIsAskedForStandBesideItsSecondRun) {
+  TheoryRequest r = request();
+  r.checkpointed = 10;
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * (6 * (50 + 8 + 100 - 8 + 8) + 200 + 9 * 60)) << "the stream's";
+  r.gradients.when_again = 7;
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * (6 * (50 + 8 + 100 - 8 + 8 + 7) + 200 + 9 * 60));
+}
+
+TEST(Theory, WhatIsGoneOfABlockLateInItsBackwardDoesNotStandBesideWhatPassesThen) {
+  TheoryRequest r = request();
+  r.gradients.late_passing = 80;
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * (6 * (50 + 10 * 100 + 80) + 200));
+  r.gradients.gone_when_late = 9;
+  EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * (6 * (50 + 10 * 100 + 80 - 9) + 200));
+  EXPECT_EQ(theory_of(r).gradient_bytes, 4. * (200 + 9 * 60 + 6 * 80)) << "of gradients nothing is gone";
+}
+
 TEST(Theory, OfSomeCheckpointedBlocksTheOthersAreKeptUntilTheLoss) {
   TheoryRequest r = request();
   r.checkpointed = 4;

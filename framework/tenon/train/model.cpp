@@ -236,6 +236,7 @@ Model make_model(const ModelRequest& request) {
                         .lora_rank = request.lora_rank,
                         .lora_layers = request.lora_layers,
                         .lora_integers = request.lora_integers,
+                        .element_bytes = request.element_bytes,
                         .checkpoint = request.checkpoint,
                         .tensor_parallel = request.tensor_parallel};
   return known.make(resolved);

@@ -36,10 +36,11 @@ struct ModelRequest {
   const Options& options;  ///< the section [model]
   DataShape data;
   bool inplace_activations = false;
-  bool mixed_precision = false;  ///< it will run under autocast: for its closed forms
-  std::int64_t lora_rank = 0;    ///< > 0: only matrices beside its linear layers will learn: likewise
-  std::string lora_layers{};     ///< beside those whose path has this in it: likewise
-  bool lora_integers = false;    ///< beside weights of integers: likewise
+  bool mixed_precision = false;    ///< it will run under autocast: for its closed forms
+  std::int64_t lora_rank = 0;      ///< > 0: only matrices beside its linear layers will learn: likewise
+  std::string lora_layers{};       ///< beside those whose path has this in it: likewise
+  bool lora_integers = false;      ///< beside weights of integers: likewise
+  std::int64_t element_bytes = 4;  ///< of a parameter's element: likewise
   CheckpointedBlocks checkpoint{};
   SharedTensorParallel tensor_parallel = nullptr;  ///< of divided_models()
 };

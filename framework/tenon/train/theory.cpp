@@ -147,7 +147,7 @@ class Step {
     const double frozen = frozen_of(block) + (runs_again(block) ? form_.frozen : 0);
     const double frozen_of_others = std::max(0.0, frozen - form_.frozen);
     if (runs_again(block)) {
-      const double passed = there + n_ * form_.block_input;
+      const double passed = there + n_ * (form_.block_input + gradients_.when_again);
       peaks_.moment(n_ * (again + form_.passing) + frozen - form_.frozen_late, passed, casts);
       if (form_.frozen_late > 0) peaks_.moment(n_ * (again + form_.passing_late) + frozen, passed, casts);
     }
@@ -160,7 +160,8 @@ class Step {
     if (request_.offloaded)
       peaks_.moment(n_ * form_.away_late, there + n_ * gradients_.late_beside_away + (adds_up ? 0 : gradients_.late),
                     0);
-    peaks_.moment(n_ * others_keep + frozen_of_others,
+    const double gone = runs_again(block) ? 0 : gradients_.gone_when_late;  // else the block is gone as a whole
+    peaks_.moment(n_ * (others_keep - gone) + frozen_of_others,
                   there + n_ * gradients_.late_passing + (adds_up ? 0 : gradients_.late), others);
     if (!adds_up) peaks_.moment(n_ * others_keep, there + n_ * gradients_.last_passing + gradients_.last, others);
   }

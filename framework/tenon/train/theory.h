@@ -39,6 +39,7 @@ struct ActivationForm {
 /// Gradients that pass, in elements of one example, and those of parameters, in elements; a half as above.
 struct GradientForm {
   double passing = 0;               ///< through a block's backward, at most
+  double when_again = 0;            ///< beside the stream's, when backward asks for a checkpointed block first
   double beside_passing = 0;        ///< of a parameter, in 16 bits, while that passes
   double gone_when_passing = 0;     ///< of the block's activations, then
   double first = 0;                 ///< of its parameters, what has its gradient then
@@ -47,6 +48,7 @@ struct GradientForm {
   double largest = 0;               ///< parameter of a block
   double late_passing = 0;          ///< most that passes when nearly all of a block's parameters have their gradients
   double late = 0;                  ///< of its parameters, what has its gradient then
+  double gone_when_late = 0;        ///< of the block's activations, then
   double late_beside_away = 0;      ///< pass while what attention kept is back on the device
   double last_passing = 0;          ///< when the last of a block's parameters gets its gradient
   double last = 0;                  ///< of its parameters, what is there then, in 16 bits as well

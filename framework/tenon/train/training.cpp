@@ -145,6 +145,7 @@ void Training::prepare() {
                                 .lora_rank = options_.integer("lora_rank"),
                                 .lora_layers = options_.text("lora_layers"),
                                 .lora_integers = options_.text("lora_weights") != "float",
+                                .element_bytes = static_cast<std::int64_t>(size_of(precision.parameters)),
                                 .checkpoint = checkpoint_,
                                 .tensor_parallel = ranks_.tensor_parallel()};
   model_ = make_model_on_device(config_, request, /*stays_on_host=*/ranks_.divides_gradients());
@@ -220,10 +221,9 @@ void Training::check_blocks() {
 }
 
 void Training::check_sizes() const {
-  if (batch_size_ > data_.train->size()) {
+  if (batch_size_ > data_.train->size())
     throw config_.error("train.batch_size",
                         fmt::format("{} is more than the {} training examples", batch_size_, data_.train->size()));
-  }
   if (options_.text("quantize") != "none" && options_.text("precision") != "float32")
     throw config_.error("train.quantize", "integers are made of float32: set train.precision to float32");
   try {

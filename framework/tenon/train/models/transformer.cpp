@@ -98,6 +98,7 @@ TransformerOptions transformer_options(const ModelRequest& request, bool causal)
                              .mixed = request.mixed_precision,
                              .lora_rank = request.lora_rank,
                              .lora_integers = request.lora_integers,
+                             .element_bytes = request.element_bytes,
                              .checkpoint = request.checkpoint,
                              .ranks = request.tensor_parallel};
   if (options.width % options.heads != 0) {

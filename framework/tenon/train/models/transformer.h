@@ -28,10 +28,11 @@ struct TransformerOptions {
   bool exact_gelu = false;  ///< else GPT-2's approximation by tanh
   double norm_epsilon = 1e-5;
   bool inplace = false;
-  bool mixed = false;           ///< trained under autocast: what a model keeps is asked for
-  std::int64_t lora_rank = 0;   ///< > 0: only matrices beside linear layers of its blocks learn: likewise
-  LowRankLayers lora_layers{};  ///< which
-  bool lora_integers = false;   ///< beside weights of integers
+  bool mixed = false;              ///< trained under autocast: what a model keeps is asked for
+  std::int64_t lora_rank = 0;      ///< > 0: only matrices beside linear layers of its blocks learn: likewise
+  LowRankLayers lora_layers{};     ///< which
+  bool lora_integers = false;      ///< beside weights of integers
+  std::int64_t element_bytes = 4;  ///< of a parameter's element, likewise
   CheckpointedBlocks checkpoint{};
   SharedTensorParallel ranks = nullptr;  ///< that divide its layers
 };
@@ -52,8 +53,7 @@ ActivationForm activation_form(const TransformerOptions& options, std::int64_t l
 /// stream's.
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length);
 
-/// Whether both are known where matrices of low rank learn: beside the same layers of every block, and, where weights
-/// are integers, beside all of them and without autocast.
+/// Whether both are known where matrices of low rank learn: beside the same layers of every block.
 bool has_low_rank_form(const TransformerOptions& options);
 
 /// The parameters of its blocks that autocast casts; none without it. Norms take theirs in float32.

@@ -15,6 +15,13 @@ double rows_of(const LowRankLayers& layers) {
   return (layers.qkv ? 4 : 0) + (layers.out ? 2 : 0) + (layers.widen ? 5 : 0) + (layers.narrow ? 5 : 0);
 }
 
+/// An element of float32, in those of parameters, where a product with integers makes numbers of float32 from what it
+/// reads and of what it gives; 0: it has float32 already, or there is none.
+double converted(const TransformerOptions& options) {
+  if (!options.lora_integers || (!options.mixed && options.element_bytes == 4)) return 0;
+  return 4.0 / static_cast<double>(options.element_bytes);
+}
+
 /// Matrices beside frozen layers: each such layer keeps its input and its narrow product, and GELU its values beside
 /// its input where the narrow layer has them. What is before the first layer that learns keeps nothing, nor does a
 /// frozen output layer. Under autocast frozen weights are cast for each product, and kept for its backward.
@@ -31,7 +38,10 @@ void add_low_rank(const TransformerOptions& options, double positions, Activatio
   // Behind the narrow layer: what it gives, in parts, what ReLU has read or GELU given, and what the norm gave where
   // nothing keeps it. Behind the wide one: its two parts and their sum, of which it keeps what is counted already.
   const double of_norm = options.mixed ? unit : layers.widen ? 0 : unit, once_more = values > 0 ? 0 : 4 * part * unit;
-  const double at_narrow = of_norm + once_more + (layers.narrow ? 3 : 1) * part * unit - mask;
+  // A narrow layer of integers has read its input in float32, and has its output so, before either is converted; less
+  // passes where the wide one converts.
+  const double products = std::max((layers.narrow ? 3 : 1) * part, (4 + 1) * converted(options)) * unit;
+  const double at_narrow = of_norm + once_more + products - mask;
   const double at_widen = layers.widen ? (options.mixed ? unit : 0) + 8 * part * unit - values - mask - narrow : 0;
   form.passing_late = std::max(at_narrow, options.mixed ? (3 + kHalf) * unit : 0);
   form.passing = std::max(at_widen, form.passing_late);
@@ -41,7 +51,7 @@ void add_low_rank(const TransformerOptions& options, double positions, Activatio
     less += 3 * part * unit + sums;
     frozen_less += width * width;
     if (!layers.out) {
-      less += part * unit + unit + 2 * positions;
+      less += part * unit + unit + 2 * positions + mask;
       frozen_less += 4 * width * width;
       if (!layers.widen) {
         less += options.relu ? 0 : 4 * part * unit;
@@ -128,6 +138,38 @@ struct BlockSize {
   double parts, width, square, unit, all, late;
 };
 
+/// The stream's, and three of the hidden layer: from its weight, from the matrices, and both together. Without matrices
+/// there two, or GELU's values, its slope and the gradients on both sides of it; those of integers do not make the
+/// values again. Where a product with integers converts: the branch's, the hidden layer's from the matrices, that of
+/// the output and of the input in float32, and the latter converted. Most of the other layers passes at the wide one,
+/// likewise, with the norm's from its matrices.
+GradientForm low_rank_gradient_form(const TransformerOptions& options, double unit) {
+  const LowRankLayers& layers = options.lora_layers;
+  const double row = static_cast<double>(options.width * options.lora_rank), part = options.mixed ? kHalf : 1;
+  const double again = options.mixed || options.dropout > 0 ? 13 : 12;  // and what the values are read from again
+  const double hidden = layers.narrow ? 12 : options.relu || options.lora_integers ? 8 : again;
+  GradientForm form{.passing = unit + part * hidden * unit,
+                    .gone_when_passing = options.relu || !layers.narrow ? 0 : 4 * part * unit,
+                    .first = layers.narrow ? 5 * row : 0,
+                    .largest = 4 * row,
+                    .late_passing = unit + part * 6 * unit,
+                    .block_parameters = rows_of(layers) * row};
+  const double number = converted(options);
+  // The branch's; without a mask that of the matrices' product, or of the output in float32.
+  form.when_again = ((options.mixed ? part : 0) + (options.dropout > 0 ? 0 : layers.narrow ? part : number)) * unit;
+  if (number > 0) {
+    const double branch = options.mixed || options.dropout > 0 ? part : 0;  // else the stream's is the branch's too
+    const double at_narrow = 1 + branch + (layers.narrow ? 4 * part : 0) + (1 + 4) * number + 4 * part;
+    const double at_widen = 1 + 4 * part + (layers.widen ? 1 : 0) + (4 + 1) * number + part;
+    form.passing = std::max(form.passing, at_narrow * unit);
+    form.late_passing = std::max(form.late_passing, at_widen * unit);
+    form.late = form.first + (layers.widen ? 5 * row : 0);
+    form.gone_when_late = form.gone_when_passing + (layers.widen ? 5 : 4) * part * unit;
+    if (options.dropout > 0) form.gone_when_late += part * unit;
+  }
+  return form;
+}
+
 GradientForm mixed_gradient_form(const TransformerOptions& options, const BlockSize& size) {
   const double unit = size.unit, in_parts = unit / size.parts;
   // The stream's is in float32. A parameter's comes in 16 bits and is cast while the hidden layer's passes.
@@ -154,23 +196,7 @@ GradientForm mixed_gradient_form(const TransformerOptions& options, const BlockS
 GradientForm gradient_form(const TransformerOptions& options, std::int64_t length) {
   const BlockSize size(options, length);
   const double width = size.width, unit = size.unit, in_parts = unit / size.parts;
-  if (options.lora_rank > 0) {
-    // The stream's, and three of the hidden layer: from its weight, from the matrices, and both together. Without
-    // matrices there two, or GELU's values, its slope and the gradients on both sides of it.
-    const double row = width * static_cast<double>(options.lora_rank), part = options.mixed ? kHalf : 1;
-    const bool narrow = options.lora_layers.narrow;
-    const double values = options.mixed || options.dropout > 0 ? 13 : 12;  // and what they are read from again
-    return {.passing = unit + part *
-                                  (narrow         ? 12
-                                   : options.relu ? 8
-                                                  : values) *
-                                  unit,
-            .gone_when_passing = options.relu || !narrow ? 0 : 4 * part * unit,
-            .first = narrow ? 5 * row : 0,
-            .largest = 4 * row,
-            .late_passing = unit + part * 6 * unit,
-            .block_parameters = rows_of(options.lora_layers) * row};
-  }
+  if (options.lora_rank > 0) return low_rank_gradient_form(options, unit);
   if (options.mixed) return mixed_gradient_form(options, size);
   GradientForm form{.passing = unit + 8 * in_parts,
                     .first = 4 * size.square + width,
@@ -196,11 +222,7 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
   return form;
 }
 
-bool has_low_rank_form(const TransformerOptions& options) {
-  const LowRankLayers& layers = options.lora_layers;
-  const bool are_all = layers.qkv && layers.out && layers.widen && layers.narrow;
-  return layers.are_alike && (!options.lora_integers || (are_all && !options.mixed));
-}
+bool has_low_rank_form(const TransformerOptions& options) { return options.lora_layers.are_alike; }
 
 CastForm cast_form(const TransformerOptions& options) {
   if (!options.mixed) return {};

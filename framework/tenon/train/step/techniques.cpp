@@ -156,8 +156,7 @@ bool is_closed_form_known(const ExperimentConfig& config) {
   const Options& train = config.section("train");
   if (!has_closed_form(config.section("model").text("name")) || !kept_kinds(config).operators.empty()) return false;
   if (train.integer("lora_rank") == 0) return true;
-  const bool beside_floats = train.text("lora_weights") == "float" || !train.text("precision").ends_with("-mixed");
-  return has_low_rank_form(train) && train.text("lora_layers").empty() && beside_floats;
+  return has_low_rank_form(train) && train.text("lora_layers").empty();
 }
 
 CheckpointPolicy policy_of(const KeptKinds& kinds, std::shared_ptr<OperatorNames> met) {
