@@ -51,7 +51,8 @@ TEST(MpiFailures, ARankThatIsKilledIsNamedAtOnce) {
 
 TEST(MpiFailures, ARankThatEndsWithoutAWordIsNamed) {
   const Ended ended = ranks_with("ends", "mpi:timeout=600");
-  EXPECT_THAT(ended.text, HasSubstr("has ended while all_reduce #2"));
+  // Where the others are slower, their first is still under way.
+  EXPECT_THAT(ended.text, testing::ContainsRegex("has ended while all_reduce #[12] of"));
   EXPECT_NE(ended.code, 0);
   EXPECT_LT(ended.seconds, kBound);
 }

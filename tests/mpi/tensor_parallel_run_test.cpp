@@ -90,6 +90,7 @@ TEST_F(DividedLayers, StandBesideDataRanksAndStagesOfAPipeline) {
   };
   alone("model.layers=4 --out one");
   has_the_losses_of_one(4, "groups", "train.tensor_parallel=2");
+  has_the_losses_of_one(4, "kept", "train.tensor_parallel=2 train.save_every=2");
   has_the_losses_of_one(4, "clipped", "train.tensor_parallel=2 train.clip_grad_norm=100");
   has_the_losses_of_one(2, "stages", stages);
   has_the_losses_of_one(4, "all", "train.tensor_parallel=2 " + stages);

@@ -223,6 +223,13 @@ TEST_F(OutOfMemoryVerb, TheMessageNamesTheAllocatorThatWouldHaveFittedAndItDoes)
   EXPECT_EQ(advised.code, 0) << advised.error;
 }
 
+TEST_F(OutOfMemoryVerb, TheResultKeepsWhoseTheMemoryWas) {
+  const Said said = tenon(words({"report.attribution=true", "--out", "res"}));
+  EXPECT_EQ(said.code, 4);
+  EXPECT_FALSE(result("res")["attribution"].is_null());
+  EXPECT_THAT(said.error, Not(HasSubstr("report.attribution=true")));
+}
+
 TEST_F(OutOfMemoryVerb, TheRecordingOfAFailureEndsWithTheRequestThatFailed) {
   ASSERT_EQ(tenon(words({"--record", "trace,snapshot", "--out", "res"})).code, 4);
   const Said info = tenon({"trace", "info", "res/memory.pickle"});

@@ -88,10 +88,10 @@ LeakReport LeakWatch::report() const {
   std::vector<Found> found = found_;
   note(found, leaks_now(), steps_ + 1);
   for (Found& one : found) {
-    // What was seen once, and not at the last look, was a coincidence of few steps; what is no growth may be seen at
-    // the end of any step that is not quite over.
-    const bool is_last = one.last_steps > steps_ && one.leak.grows;
-    if (is_last || one.looks > 1) report.leaks.push_back(std::move(one.leak));
+    // What does not grow any more at the last look was filled, as a buffer is; what is no growth may be seen at the end
+    // of any step that is not quite over.
+    const bool is_last = one.last_steps > steps_;
+    if (one.leak.grows ? is_last : one.looks > 1) report.leaks.push_back(std::move(one.leak));
   }
   std::ranges::stable_sort(report.leaks, std::ranges::greater(), [](const Leak& leak) {
     return std::tuple(leak.bytes_per_step, leak.nodes_per_step, leak.bytes);

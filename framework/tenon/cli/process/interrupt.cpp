@@ -100,9 +100,14 @@ void end_promise() noexcept { promise_now.store(nullptr); }
 
 int interrupt_signal() noexcept { return first_signal.load(std::memory_order_relaxed); }
 
-std::string interrupt_name() { return signal_name(interrupt_signal()); }
+// Without a signal of its own a rank ends because another one was told to.
+std::string interrupt_name() {
+  return interrupt_signal() == 0 ? "a signal to another rank" : signal_name(interrupt_signal());
+}
 
-ExitCode interrupted_exit_code() { return static_cast<ExitCode>(exit_code_of_signal(interrupt_signal())); }
+ExitCode interrupted_exit_code() {
+  return static_cast<ExitCode>(exit_code_of_signal(interrupt_signal() == 0 ? SIGTERM : interrupt_signal()));
+}
 
 ForwardedInterrupts::ForwardedInterrupts(pid_t child) noexcept {
   for (std::size_t i = 0; i < children.size(); ++i) {

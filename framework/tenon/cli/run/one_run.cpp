@@ -298,7 +298,11 @@ class OneRun {
 
   void fail(RunStatus status, const std::string& error, ExitCode code) {
     record_.faults = all_faults();
-    if (watch_->broken_off() != nullptr && status != RunStatus::kDisqualified) record_.result = *watch_->broken_off();
+    if (watch_->broken_off() != nullptr && status != RunStatus::kDisqualified) {
+      const auto attribution = std::move(record_.result.attribution);
+      record_.result = *watch_->broken_off();
+      record_.result.attribution = attribution;
+    }
     const bool has_nothing = !watch_->has_begun() && status == RunStatus::kFailed && record_.faults.empty();
     if (has_nothing && !opened_.goes_on && !options_.is_cell()) return leave_as_it_was();
     settle(status, error, code);

@@ -95,11 +95,15 @@ void find_names(void* address, Naming& naming) { name_by_dladdr(address, naming)
 
 #endif
 
-/// Frames of the machinery that records: a reader wants to begin with the call to the allocator.
+/// Frames of the machinery that records: a reader wants to begin with the call to the allocator, or with the operator.
 std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    if (frames[i].name.starts_with("tenon::AllocatorStack::")) first = i;
+    const std::string& name = frames[i].name;
+    if (name.starts_with("tenon::AllocatorStack::")) first = i;
+    if (name.starts_with("tenon::capture_call_stack") || name.starts_with("tenon::profiler::Recorder::") ||
+        name.starts_with("tenon::scopes::") || name.find("enter_operator") != std::string::npos)
+      first = i + 1;
   }
   return first;
 }

@@ -90,7 +90,11 @@ void Attribution::entered(const scopes::Entered& scope) noexcept {
   if (scope.kind != scopes::Kind::kPhase) return;
   std::lock_guard lock(mutex_);
   const auto live = static_cast<std::size_t>(live_bytes_);
-  open_.push_back({.memory = {.phase = name_of(scope.phase), .before_bytes = live, .peak_bytes = live, .mark = mark_}});
+  // A function that differentiates inside of its own backward is a part of that.
+  const bool is_nested = std::ranges::any_of(
+      open_, [&](const OpenPhase& outer) { return outer.memory.phase == name_of(scope.phase); });
+  open_.push_back({.memory = {.phase = name_of(scope.phase), .before_bytes = live, .peak_bytes = live, .mark = mark_},
+                   .is_nested = is_nested});
 }
 
 void Attribution::left(scopes::Kind kind, scopes::ContextId context) noexcept {
@@ -99,6 +103,7 @@ void Attribution::left(scopes::Kind kind, scopes::ContextId context) noexcept {
   if (open_.empty()) return;
   OpenPhase ended = std::move(open_.back());
   open_.pop_back();
+  if (ended.is_nested) return;
   ended.memory.after_bytes = static_cast<std::size_t>(live_bytes_);
   PhaseMemory& most = phases_[scopes::phase_of(context)];
   ended.memory.times = most.times + 1;

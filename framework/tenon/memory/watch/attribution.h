@@ -105,6 +105,7 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   struct OpenPhase {
     scopes::ContextId context = 0;
     PhaseMemory memory;
+    bool is_nested = false;  ///< in one of the same name, which counts
   };
 
   void entered(const scopes::Entered& scope) noexcept override;

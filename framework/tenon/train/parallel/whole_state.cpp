@@ -66,6 +66,14 @@ std::vector<Tensor> values_of(const DividedRun& run, const Tensor& parameter) {
   return master.is_same(parameter) ? std::vector<Tensor>{parameter} : std::vector<Tensor>{parameter, master};
 }
 
+/// Shows `parameter` with other values for a while. Unlike set_data() it keeps the node that gradients arrive at, and with
+/// it the hooks of those who reduce them.
+void lend(const Tensor& parameter, const Tensor& values) {
+  const TensorImpl& from = values.impl();
+  parameter.impl().set_storage(from.storage_ptr(), from.dtype());
+  parameter.impl().set_strided(from.sizes(), from.strides(), from.offset());
+}
+
 }  // namespace
 
 WholeState::WholeState(const DividedRun& run) {
@@ -86,13 +94,13 @@ WholeState::WholeState(const DividedRun& run) {
     for (const Tensor& value : values) wholes.push_back(whole_of(run.ranks, part, value));
     for (std::size_t i = 0; is_writer && i < values.size(); ++i) {
       parameters_.emplace_back(values[i], values[i].detach());
-      Tensor(values[i]).set_data(wholes[i].to(kCPU, wholes[i].scalar_type()));
+      lend(values[i], wholes[i].to(kCPU, wholes[i].scalar_type()));
     }
   }
 }
 
 WholeState::~WholeState() {
-  for (auto& [parameter, part] : parameters_) parameter.set_data(part);
+  for (auto& [parameter, part] : parameters_) lend(parameter, part);
   for (auto& [state, part] : states_) *state = part;
 }
 
