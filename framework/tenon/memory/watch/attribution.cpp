@@ -91,8 +91,8 @@ void Attribution::entered(const scopes::Entered& scope) noexcept {
   std::lock_guard lock(mutex_);
   const auto live = static_cast<std::size_t>(live_bytes_);
   // A function that differentiates inside of its own backward is a part of that.
-  const bool is_nested = std::ranges::any_of(
-      open_, [&](const OpenPhase& outer) { return outer.memory.phase == name_of(scope.phase); });
+  const bool is_nested =
+      std::ranges::any_of(open_, [&](const OpenPhase& outer) { return outer.memory.phase == name_of(scope.phase); });
   open_.push_back({.memory = {.phase = name_of(scope.phase), .before_bytes = live, .peak_bytes = live, .mark = mark_},
                    .is_nested = is_nested});
 }

@@ -66,8 +66,8 @@ std::vector<Tensor> values_of(const DividedRun& run, const Tensor& parameter) {
   return master.is_same(parameter) ? std::vector<Tensor>{parameter} : std::vector<Tensor>{parameter, master};
 }
 
-/// Shows `parameter` with other values for a while. Unlike set_data() it keeps the node that gradients arrive at, and with
-/// it the hooks of those who reduce them.
+/// Shows `parameter` with other values for a while. Unlike set_data() it keeps the node that gradients arrive at, and
+/// with it the hooks of those who reduce them.
 void lend(const Tensor& parameter, const Tensor& values) {
   const TensorImpl& from = values.impl();
   parameter.impl().set_storage(from.storage_ptr(), from.dtype());
