@@ -2,6 +2,7 @@
 #include "meeting.h"
 
 #include <tenon/core/error.h>
+#include <tenon/core/process/host_name.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,11 +34,7 @@ struct Addresses {
   }
 };
 
-std::string own_process() {
-  char host[256] = "?";
-  ::gethostname(host, sizeof host - 1);
-  return fmt::format("process {} on {}", ::getpid(), host);
-}
+std::string own_process() { return fmt::format("process {} on {}", ::getpid(), host_name()); }
 
 void without_delay(int socket) {
   const int on = 1;

@@ -1,5 +1,6 @@
 // Records of Event messages, and the file they are in.
 #include <tenon/core/error.h>
+#include <tenon/core/process/host_name.h>
 #include <tenon/tensorboard/event_file.h>
 
 #include <fcntl.h>
@@ -32,12 +33,6 @@ constexpr std::int32_t kSessionStarts = 1;
 template <class T>
 void append_fixed(std::string& out, T value) {
   for (std::size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
-}
-
-std::string host_name() {
-  char host[256] = "localhost";
-  ::gethostname(host, sizeof host - 1);
-  return host;
 }
 
 /// Counts the files of this process: several may be begun within a second.

@@ -1,5 +1,6 @@
 // One event file for each folder that something was added to.
 #include <tenon/core/error.h>
+#include <tenon/core/process/host_name.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/tensorboard/event_file.h>
 #include <tenon/tensorboard/image.h>
@@ -8,7 +9,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -32,9 +32,7 @@ struct SummaryWriter::Files {
 namespace {
 
 std::string default_folder(const std::string& comment) {
-  char host[256] = "localhost";
-  ::gethostname(host, sizeof host - 1);
-  return fmt::format("runs/{:%b%d_%H-%M-%S}_{}{}", fmt::localtime(std::time(nullptr)), host, comment);
+  return fmt::format("runs/{:%b%d_%H-%M-%S}_{}{}", fmt::localtime(std::time(nullptr)), host_name(), comment);
 }
 
 std::vector<double> values_of(const Tensor& tensor) {

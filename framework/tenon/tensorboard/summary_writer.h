@@ -99,7 +99,7 @@ class TENON_EXPORT SummaryWriter {
   TENON_API void close();
   /// The folder.
   const std::string& log_dir() const { return log_dir_; }
-  TENON_API const std::string& get_logdir() const { return log_dir_; }
+  const std::string& get_logdir() const { return log_dir_; }
 
  private:
   struct Files;

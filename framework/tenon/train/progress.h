@@ -56,4 +56,23 @@ class TENON_EXPORT ProgressSink {
   virtual bool is_stopping() const { return false; }
 };
 
+/// Tells another one everything: what stands between a run and those who watch it overrides what it is about.
+class TENON_EXPORT ForwardedProgress : public ProgressSink {
+ public:
+  /// `inner` outlives it.
+  explicit ForwardedProgress(ProgressSink& inner) : inner_(inner) {}
+  void progress(const Progress& now) override { inner_.progress(now); }
+  void note(std::string_view line) override { inner_.note(line); }
+  void entering(std::string_view what) override { inner_.entering(what); }
+  void beginning() override { inner_.beginning(); }
+  void figures(const ExperimentResult& part) override { inner_.figures(part); }
+  void broken_off(const ExperimentResult& so_far) override { inner_.broken_off(so_far); }
+  void attributed(const memory::AttributionReport& at_failure) override { inner_.attributed(at_failure); }
+  void earlier_figures(const ExperimentResult& earlier) override { inner_.earlier_figures(earlier); }
+  bool is_stopping() const override { return inner_.is_stopping(); }
+
+ private:
+  ProgressSink& inner_;
+};
+
 }  // namespace tenon

@@ -53,6 +53,15 @@ std::string page_of(int port) {
   return head == std::string::npos ? "" : answer.substr(head + 4);
 }
 
+/// Where a program answers that has begun with --metrics 0.
+std::string port_of(const StartedProgram& program) {
+  static const std::regex kAddress("metrics: http://127\\.0\\.0\\.1:([0-9]+)/metrics\n");
+  std::smatch found;
+  std::string said;
+  while (!std::regex_search(said = program.said(), found, kAddress)) std::this_thread::yield();
+  return found[1];
+}
+
 TEST_F(Watch, WritesLinesWhereThereIsNoTerminal) {
   const Said said = tenon({"run", "run.toml", "train.epochs=1", "--watch", "--interval", "0.01", "--out", "out"});
   ASSERT_EQ(said.code, 0) << said.error;
@@ -124,13 +133,9 @@ TEST_F(Watch, GivesTheScreenBackHoweverTheRunEnds) {
 
 TEST_F(Watch, AnswersPrometheus) {
   StartedProgram program(folder_, endless({"--metrics", "0"}));
-  std::smatch found;
-  std::string said;
-  const std::regex address("metrics: http://127\\.0\\.0\\.1:([0-9]+)/metrics\n");
-  while (!std::regex_search(said = program.said(), found, address)) std::this_thread::yield();
-  const int port = std::stoi(found[1]);
+  const std::string port = port_of(program);
   std::string page;
-  while (page.find("tenon_examples_per_second") == std::string::npos) page = page_of(port);
+  while (page.find("tenon_examples_per_second") == std::string::npos) page = page_of(std::stoi(port));
   program.interrupt(SIGINT);
   EXPECT_EQ(program.wait().code, 130);
   EXPECT_THAT(page,
@@ -145,17 +150,14 @@ TEST_F(Watch, AnswersPrometheus) {
 
 TEST_F(Watch, APortThatIsTakenIsSaid) {
   StartedProgram program(folder_, endless({"--metrics", "0"}));
-  std::smatch found;
-  std::string said;
-  const std::regex address("metrics: http://127\\.0\\.0\\.1:([0-9]+)/");
-  while (!std::regex_search(said = program.said(), found, address)) std::this_thread::yield();
+  const std::string port = port_of(program);
   folder_.write("other/result.json", "of an earlier run");
-  const Said second = tenon({"run", "run.toml", "--metrics", found[1], "--out", "other"});
+  const Said second = tenon({"run", "run.toml", "--metrics", port, "--out", "other"});
   program.interrupt(SIGINT);
   program.wait();
   EXPECT_EQ(second.code, 1);
-  EXPECT_THAT(second.error, HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + std::string(found[1]) +
-                                      ": Address already in use"));
+  EXPECT_THAT(second.error,
+              HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + port + ": Address already in use"));
   EXPECT_EQ(read_bytes(at("other/result.json")), "of an earlier run") << "the folder is as it was";
 }
 

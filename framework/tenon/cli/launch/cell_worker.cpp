@@ -5,6 +5,7 @@
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/process/own_process.h>
 #include <tenon/core/process/child_process.h>
+#include <tenon/core/process/host_name.h>
 
 #include <unistd.h>
 
@@ -35,12 +36,6 @@ void forget_ranks() {
     }
   }
   for (const std::string& name : names) ::unsetenv(name.c_str());
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 /// Runs the cell and waits for its end; where the sweep is stopped meanwhile the cell is asked to end.

@@ -4,6 +4,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/stack/shown_figures.h>
 #include <tenon/report/text/display_width.h>
+#include <tenon/report/text/grouped.h>
 #include <tenon/report/text/progress_text.h>
 
 #include <fmt/format.h>
@@ -30,10 +31,7 @@ std::string bytes_of(std::int64_t bytes) {
 /// 12,345 or 12.3.
 std::string number(double value) {
   if (value < 1000) return fmt::format("{:.1f}", value);
-  std::string digits = fmt::format("{:.0f}", value);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
+  return grouped(std::llrint(value));
 }
 
 std::string where(const Progress& now) {

@@ -6,6 +6,7 @@
 #include <tenon/device/device_driver.h>
 #include <tenon/device/device_state.h>
 #include <tenon/device/device_use.h>
+#include <tenon/report/run/run_figures.h>
 #include <tenon/runtime/device_setup.h>
 
 #include <fmt/format.h>
@@ -108,9 +109,7 @@ void RunLive::look(const Progress& now, Clock::time_point at) {
   const std::int64_t examples = figures_.examples - looked_examples_;
   if (has_looked_ && passed > 0 && examples > 0) figures_.examples_per_second = static_cast<double>(examples) / passed;
   if (!step_ms_.empty()) {
-    std::ranges::nth_element(step_ms_, step_ms_.begin() + static_cast<std::ptrdiff_t>(step_ms_.size() / 2));
-    figures_.step_ms = step_ms_[step_ms_.size() / 2];
-    step_ms_.clear();
+    figures_.step_ms = quantile(std::exchange(step_ms_, {}), 0.5);
   }
   if (now.phase == "train" && now.loss) {
     figures_.losses.push_back(*now.loss);

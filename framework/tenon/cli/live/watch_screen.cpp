@@ -5,7 +5,6 @@
 
 #define NCURSES_NOMACROS  // erase and others are names of ours too
 #include <curses.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,16 +21,9 @@ namespace {
 constexpr std::size_t kLargestPage = 1 << 16;
 enum Kind : char { kPage = 'p', kKept = 'k', kEnd = 'e' };
 
-winsize terminal_size() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
-    size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-  return size;
-}
-
 void paint_page(std::string_view page) {
-  if (const winsize size = terminal_size(); LINES != size.ws_row || COLS != size.ws_col)
-    ::resizeterm(size.ws_row, size.ws_col);
+  if (const TerminalSize size = size_of_terminal(STDERR_FILENO); LINES != size.rows || COLS != size.columns)
+    ::resizeterm(size.rows, size.columns);
   ::erase();
   for (int row = 0; !page.empty() && row < LINES; ++row) {
     const std::size_t end = std::min(page.find('\n'), page.size());
@@ -107,8 +99,8 @@ WatchScreen::WatchScreen(pid_t job)
 
 WatchScreen::~WatchScreen() { erase(); }
 
-int WatchScreen::columns() const { return terminal_size().ws_col; }
-int WatchScreen::rows() const { return terminal_size().ws_row; }
+int WatchScreen::columns() const { return size_of_terminal(STDERR_FILENO).columns; }
+int WatchScreen::rows() const { return size_of_terminal(STDERR_FILENO).rows; }
 
 bool WatchScreen::send(char kind, std::string_view text, bool may_wait) {
   std::string message = kind + std::string(text);

@@ -8,7 +8,7 @@
 namespace tenon::cli {
 
 RunProfile::RunProfile(const ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner)
-    : options_(experiment.section("profile")), folder_(std::move(folder)), inner_(inner) {
+    : ForwardedProgress(inner), options_(experiment.section("profile")), folder_(std::move(folder)) {
   if (!options_.boolean("enabled")) return;
   const profiler::Schedule schedule = profiler::schedule({.wait = options_.integer("wait"),
                                                           .warmup = options_.integer("warmup"),
@@ -27,14 +27,14 @@ RunProfile::RunProfile(const ExperimentConfig& experiment, std::filesystem::path
 RunProfile::~RunProfile() = default;
 
 void RunProfile::beginning() {
-  inner_.beginning();
+  ForwardedProgress::beginning();
   if (profile_ == nullptr) return;
   profile_->start();
   is_recording_ = true;
 }
 
 void RunProfile::progress(const Progress& now) {
-  inner_.progress(now);
+  ForwardedProgress::progress(now);
   if (is_recording_ && now.phase == "train") profile_->step();
 }
 

@@ -30,13 +30,13 @@ DeviceState* device_if_open(Device device) {
   return found == open.end() ? nullptr : *found;
 }
 
-RunRecording::RunRecording(ExperimentConfig& experiment, HParams hparams, std::filesystem::path folder,
-                           ProgressSink& inner)
-    : device_(experiment.device),
+RunRecording::RunRecording(ExperimentConfig& experiment, const std::function<HParams()>& hparams,
+                           std::filesystem::path folder, ProgressSink& inner)
+    : ForwardedProgress(inner),
+      device_(experiment.device),
       devices_(experiment.devices),
       policy_(experiment.allocator),
       folder_(std::move(folder)),
-      inner_(inner),
       formats_(recorded_formats(experiment)),
       with_stacks_(experiment.section("report").boolean("stacks")),
       recorder_(std::make_shared<replay::Recorder>()) {
@@ -54,7 +54,7 @@ RunRecording::RunRecording(ExperimentConfig& experiment, HParams hparams, std::f
   for (const Recording& recording : wanted(RecordingKind::kEvents))
     recorder_->write_to((folder_ / recording.file).string(), header);
   for (const Recording& recording : wanted(RecordingKind::kSeries))
-    tensorboard_ = std::make_unique<RunTensorboard>((folder_ / recording.file).string(), std::move(hparams));
+    tensorboard_ = std::make_unique<RunTensorboard>((folder_ / recording.file).string(), hparams());
 }
 
 std::vector<Recording> RunRecording::wanted(RecordingKind kind) const {
@@ -107,7 +107,7 @@ void RunRecording::tell_tensorboard(Tell tell) {
 }
 
 void RunRecording::progress(const Progress& now) {
-  inner_.progress(now);
+  ForwardedProgress::progress(now);
   // With the model still there, when the run has ended nothing is; after the last test, whose batches may be the peak.
   if (wants_history() && now.phase == "tested" && now.step == now.steps) last_step_ = picture();
   if ((now.phase != "train" && now.phase != "serve") || now.step <= last_written_step_) return;
@@ -122,20 +122,18 @@ void RunRecording::progress(const Progress& now) {
 
 void RunRecording::figures(const ExperimentResult& part) {
   tell_tensorboard([&](RunTensorboard& tensorboard) { tensorboard.epochs(part.epochs, last_written_step_); });
-  inner_.figures(part);
+  ForwardedProgress::figures(part);
 }
 
 void RunRecording::earlier_figures(const ExperimentResult& earlier) {
   earlier_steps_ = earlier.steps;
-  inner_.earlier_figures(earlier);
+  ForwardedProgress::earlier_figures(earlier);
 }
 
 void RunRecording::beginning() {
   tell_tensorboard([&](RunTensorboard& tensorboard) { tensorboard.begin(earlier_steps_); });
-  inner_.beginning();
+  ForwardedProgress::beginning();
 }
-
-void RunRecording::note(std::string_view line) { inner_.note(line); }
 
 std::vector<std::string> RunRecording::finish(const ExperimentResult& result, bool out_of_memory, bool succeeded) {
   std::vector<std::string> written;

@@ -13,10 +13,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::cli {
@@ -25,21 +27,22 @@ namespace tenon::cli {
 DeviceState* device_if_open(Device device);
 
 /// Stands between the training loop and the progress line. Made before install(), started after it.
-class RunRecording final : public ProgressSink {
+class RunRecording final : public ForwardedProgress {
  public:
-  /// Adds the recording layer to the experiment's allocator and opens files in `folder`. `hparams` are the settings
-  /// that TensorBoard shows beside the results.
-  RunRecording(ExperimentConfig& experiment, HParams hparams, std::filesystem::path folder, ProgressSink& inner);
+  /// Adds the recording layer to the experiment's allocator and opens files in `folder`. `hparams` says which settings
+  /// TensorBoard shows beside the results; it is asked where that is recorded.
+  RunRecording(ExperimentConfig& experiment, const std::function<HParams()>& hparams, std::filesystem::path folder,
+               ProgressSink& inner);
   ~RunRecording() override;
 
   /// The device is open: what follows is recorded.
   void start();
   void progress(const Progress& now) override;
-  void note(std::string_view line) override;
+  /// Ends here: who shows progress goes before the end of a run, which is entered too.
+  void entering(std::string_view /*what*/) override {}
   void beginning() override;
   void figures(const ExperimentResult& part) override;
   void earlier_figures(const ExperimentResult& earlier) override;
-  bool is_stopping() const override { return inner_.is_stopping(); }
   void attributed(const memory::AttributionReport& at_failure) override { attributed_ = at_failure; }
   /// Whose the memory was when a request failed last; empty where it is not attributed.
   const std::optional<memory::AttributionReport>& attributed_at_failure() const { return attributed_; }
@@ -73,7 +76,6 @@ class RunRecording final : public ProgressSink {
   StackConfig policy_;
   std::string plugin_;  ///< of an allocator that was chosen by a path
   std::filesystem::path folder_;
-  ProgressSink& inner_;
   std::set<std::string> formats_;
   bool with_stacks_ = true;
   std::shared_ptr<replay::Recorder> recorder_;

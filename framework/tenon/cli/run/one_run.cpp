@@ -68,7 +68,8 @@ class OneRun {
     record_.cells_at_a_time = opened_.manifest.cells_at_a_time;
     record_.is_checkpointed = experiment_.section("train").boolean("checkpoint");
     recorded_ = experiment_;
-    recording_ = std::make_unique<RunRecording>(recorded_, hparams_of(config, options.varied), path(), *line_);
+    recording_ = std::make_unique<RunRecording>(
+        recorded_, [&] { return hparams_of(config, options.varied); }, path(), *line_);
     watch_ = std::make_unique<RunWatch>(WatchedRun{.label = options.label,
                                                    .allocator = experiment_.allocator.policy.name,
                                                    .plugin = file_of_allocator(experiment_),
@@ -274,7 +275,6 @@ class OneRun {
     } catch (const OutOfMemory& failure) {
       promise_results();
       OutOfMemoryInfo info = failure.info();
-      record_.result.attribution = recording_->attributed_at_failure();
       if (report_section().boolean("replay_ooms")) {
         const ProgressLine progress(options_.quiet || options_.is_cell());
         record_.would_fit = replay_failure(config_.experiment().allocator, recording_->recorder(), info);
@@ -298,11 +298,8 @@ class OneRun {
 
   void fail(RunStatus status, const std::string& error, ExitCode code) {
     record_.faults = all_faults();
-    if (watch_->broken_off() != nullptr && status != RunStatus::kDisqualified) {
-      const auto attribution = std::move(record_.result.attribution);
-      record_.result = *watch_->broken_off();
-      record_.result.attribution = attribution;
-    }
+    if (watch_->broken_off() != nullptr && status != RunStatus::kDisqualified) record_.result = *watch_->broken_off();
+    if (status == RunStatus::kOutOfMemory) record_.result.attribution = recording_->attributed_at_failure();
     const bool has_nothing = !watch_->has_begun() && status == RunStatus::kFailed && record_.faults.empty();
     if (has_nothing && !opened_.goes_on && !options_.is_cell()) return leave_as_it_was();
     settle(status, error, code);

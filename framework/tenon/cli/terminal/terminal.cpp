@@ -13,7 +13,6 @@ namespace tenon::cli {
 
 namespace {
 
-constexpr std::size_t kUsualColumns = 80;  // of a terminal that does not say
 constexpr std::size_t kFewestColumns = 20;
 
 std::string_view variable(const char* name) {
@@ -32,9 +31,7 @@ std::size_t wanted_columns() {
 std::size_t columns_of(int descriptor) {
   if (const std::size_t wanted = wanted_columns(); wanted != 0) return wanted;
   if (::isatty(descriptor) != 1) return 0;
-  winsize size{};
-  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
-  return size.ws_col;
+  return static_cast<std::size_t>(size_of_terminal(descriptor).columns);
 }
 
 bool has_colour(int descriptor) {
@@ -44,6 +41,15 @@ bool has_colour(int descriptor) {
 }
 
 }  // namespace
+
+TerminalSize size_of_terminal(int descriptor) {
+  TerminalSize size;
+  winsize said{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &said) != 0) return size;
+  if (said.ws_row != 0) size.rows = said.ws_row;
+  if (said.ws_col != 0) size.columns = said.ws_col;
+  return size;
+}
 
 bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1 && variable("TERM") != "dumb"; }
 

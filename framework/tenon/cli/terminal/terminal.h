@@ -13,6 +13,15 @@ namespace tenon::cli {
 /// Of a file descriptor: standard_output(), STDERR_FILENO.
 Screen screen_of(int descriptor);
 
+/// How large a terminal is.
+struct TerminalSize {
+  int rows = 24;
+  int columns = 80;
+};
+
+/// As the terminal says, whatever the environment wants; the usual size where it does not.
+TerminalSize size_of_terminal(int descriptor);
+
 /// A terminal that understands escapes.
 bool is_terminal(int descriptor);
 

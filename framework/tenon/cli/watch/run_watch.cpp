@@ -153,10 +153,10 @@ void keep_epoch(RunPage& page, std::int64_t at, const EpochResult& epoch) {
 }  // namespace
 
 RunWatch::RunWatch(const WatchedRun& run, ProgressSink& inner)
-    : page_(prepare_page(run)),
+    : ForwardedProgress(inner),
+      page_(prepare_page(run)),
       process_(::getpid()),
       exits_(&told_of_exit),
-      inner_(inner),
       call_seconds_(run.call_seconds),
       earlier_faults_(run.earlier_faults),
       on_new_faults_(run.on_new_faults) {
@@ -223,12 +223,12 @@ void RunWatch::entering(std::string_view what) {
     const std::lock_guard lock(doing_mutex_);
     keep_text(page_->doing, sizeof page_->doing, what);
   }
-  inner_.entering(what);
+  ForwardedProgress::entering(what);
 }
 
 void RunWatch::beginning() {
   has_begun_ = true;
-  inner_.beginning();
+  ForwardedProgress::beginning();
 }
 
 void RunWatch::earlier_figures(const ExperimentResult& earlier) {
@@ -237,7 +237,7 @@ void RunWatch::earlier_figures(const ExperimentResult& earlier) {
   for (std::size_t i = 0; i < earlier.epochs.size(); ++i)
     keep_epoch(*page_, static_cast<std::int64_t>(i), earlier.epochs[i]);
   page_->figures = earlier_;
-  inner_.earlier_figures(earlier);
+  ForwardedProgress::earlier_figures(earlier);
 }
 
 void RunWatch::figures(const ExperimentResult& part) {
@@ -253,12 +253,12 @@ void RunWatch::figures(const ExperimentResult& part) {
   const std::size_t faults = this->faults().size();
   if (faults > told_faults_ && on_new_faults_) on_new_faults_();
   told_faults_ = faults;
-  inner_.figures(part);
+  ForwardedProgress::figures(part);
 }
 
 void RunWatch::broken_off(const ExperimentResult& so_far) {
   broken_off_ = so_far;
-  inner_.broken_off(so_far);
+  ForwardedProgress::broken_off(so_far);
 }
 
 double RunWatch::patience() const {

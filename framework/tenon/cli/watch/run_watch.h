@@ -41,7 +41,7 @@ struct WatchedRun {
 
 /// One at a time in a process. From its making to the end of the process a fatal signal is told; while it lives, calls
 /// that do not come back are too, and whoever ends the process.
-class RunWatch final : public ProgressSink {
+class RunWatch final : public ForwardedProgress {
  public:
   /// Stands before `inner`, which outlives it.
   RunWatch(const WatchedRun& run, ProgressSink& inner);
@@ -64,10 +64,6 @@ class RunWatch final : public ProgressSink {
   /// What there is of a run that could not go on; null: nothing was said of it.
   const ExperimentResult* broken_off() const { return broken_off_ ? &*broken_off_ : nullptr; }
 
-  void progress(const Progress& now) override { inner_.progress(now); }
-  void note(std::string_view line) override { inner_.note(line); }
-  bool is_stopping() const override { return inner_.is_stopping(); }
-  void attributed(const memory::AttributionReport& at_failure) override { inner_.attributed(at_failure); }
   void entering(std::string_view what) override;
   void beginning() override;
   void figures(const ExperimentResult& part) override;
@@ -85,7 +81,6 @@ class RunWatch final : public ProgressSink {
   const pid_t process_;
   const ExitWatch exits_;
   mutable std::mutex doing_mutex_;  ///< of the page's `doing`, where this process reads it
-  ProgressSink& inner_;
   const double call_seconds_;
   std::mutex page_faults_mutex_;                   ///< of the page's `faults`, where this process writes it
   mutable std::mutex faults_mutex_;                ///< of the list; each of its members has one of its own

@@ -202,7 +202,7 @@ void tell_copy_ends(const CopyCall& call) noexcept;
 /// `call.context` is found here, as in tell_freed().
 void tell_allocated(MemoryCall call) noexcept;
 void tell_freed(MemoryCall call) noexcept;
-void tell_device_called(const DeviceCall& call) noexcept;
+TENON_API void tell_device_called(const DeviceCall& call) noexcept;
 TENON_API void tell_marked(std::string_view name) noexcept;
 
 /// A copy while it lives, as far as the host takes part in it.

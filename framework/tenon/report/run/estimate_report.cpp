@@ -5,6 +5,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/report/text/display_width.h>
+#include <tenon/report/text/grouped.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,14 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string shown(const Stat& stat) { return format_bytes(static_cast<std::size_t>(stat.peak)); }
-
-/// 10652160 -> "10,652,160"
-std::string grouped(std::int64_t number) {
-  std::string text = fmt::format("{}", number);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
-  return text;
-}
 
 constexpr std::string_view kBasis = "Steps on addresses alone; the workspace of kernels comes on top.";
 
