@@ -31,7 +31,7 @@ namespace {
 /// operator runs.
 [[gnu::cold, gnu::noinline]] void keep_origin(Node* node, std::uint64_t sequence, scopes::ContextId& made_in,
                                               std::unique_ptr<ForwardTrace>& trace) {
-  if (tensors_are_listed.load(std::memory_order_relaxed)) list_node(node);
+  if (scopes::are_lives_wanted()) list_node(node);
   if (scopes::is_listening()) {
     made_in = scopes::current_context();
     scopes::tell_node_made(node, sequence);
@@ -45,12 +45,12 @@ namespace {
 }  // namespace
 
 Node::Node() : sequence_(next_sequence++) {
-  if (modes.anomaly || scopes::is_listening() || tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (modes.anomaly || scopes::wanted() != 0) [[unlikely]]
     keep_origin(this, sequence_, made_in_, trace_);
 }
 Node::Node(std::uint64_t sequence) : sequence_(sequence) {}
 Node::~Node() {
-  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (scopes::are_lives_wanted()) [[unlikely]]
     forget_node(this);
 }
 

@@ -3,6 +3,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/core/scope/wanted.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/libtorch/warning.h>
 #include <tenon/tensor/live_tensors.h>
@@ -152,7 +153,7 @@ unsigned Tensor::register_hook_(TensorHook hook) const {
     if (const auto& function = grad_fn())
       function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
   }
-  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (scopes::are_lives_wanted()) [[unlikely]]
     list_node(meta.hooks.get());
   meta.hooks->hooks.push_back(std::move(hook));
   return static_cast<unsigned>(meta.hooks->hooks.size() - 1);

@@ -2,6 +2,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/core/scope/wanted.h>
 #include <tenon/tensor/factory.h>
 
 #include <array>
@@ -197,7 +198,7 @@ Edge gradient_edge(const Tensor& tensor) {
 
 void set_gradient_edge(const Tensor& tensor, Edge edge) {
   // A sum that was there before the list began is on it once its history is of interest.
-  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (scopes::are_lives_wanted()) [[unlikely]]
     list_tensor(&tensor.impl());
   AutogradMeta& meta = materialize_meta(tensor);
   if (meta.retains_grad) forget_retained(meta);

@@ -13,7 +13,7 @@ namespace tenon {
 inline constinit thread_local bool making_inference_tensors __attribute__((visibility("hidden"))) = false;
 
 /// Uninitialised and contiguous, on an open device. Throws Error where the size in bytes overflows.
-inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
+[[gnu::always_inline]] inline Tensor allocate_tensor(DeviceState& state, const Dims& sizes, Dtype dtype) {
   auto impl = make_intrusive<TensorImpl>(
       make_intrusive<StorageImpl>(state, dense_bytes(sizes, dtype), element_kind_of(dtype)), dtype);
   impl->set_contiguous(sizes);

@@ -129,7 +129,7 @@ class IntrusivePtr {
 
 /// An object on the heap, owned by the pointer.
 template <class T, class... Arguments>
-IntrusivePtr<T> make_intrusive(Arguments&&... arguments) {
+[[gnu::always_inline]] inline IntrusivePtr<T> make_intrusive(Arguments&&... arguments) {
   T* object = new T(std::forward<Arguments>(arguments)...);
   object->retain_new();
   return IntrusivePtr<T>::adopt(object);

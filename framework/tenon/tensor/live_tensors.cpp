@@ -1,4 +1,5 @@
 // The list of tensors: one map under one lock, in service on request.
+#include <tenon/core/scope/scope.h>
 #include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/history/stack_table.h>
 #include <tenon/tensor/live_tensors.h>
@@ -8,8 +9,6 @@
 #include <unordered_map>
 
 namespace tenon {
-
-std::atomic<bool> tensors_are_listed{false};
 
 namespace {
 
@@ -31,13 +30,13 @@ TensorList& list() {
 
 void list_tensors() {
   std::lock_guard lock(list().mutex);
-  if (list().users++ == 0) tensors_are_listed.store(true, std::memory_order_relaxed);
+  if (list().users++ == 0) scopes::want_lives(true);
 }
 
 void stop_listing_tensors() noexcept {
   std::lock_guard lock(list().mutex);
   if (list().users == 0 || --list().users > 0) return;
-  tensors_are_listed.store(false, std::memory_order_relaxed);
+  scopes::want_lives(false);
   list().live.clear();
   list().nodes.clear();
   list().stacks.clear();

@@ -12,7 +12,7 @@ namespace tenon {
 AutogradMetaBase::~AutogradMetaBase() = default;
 
 TensorImpl::~TensorImpl() {
-  if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (scopes::are_lives_wanted()) [[unlikely]]
     forget_tensor(this);
 }
 

@@ -5,6 +5,7 @@
 #include <tenon/core/dtype.h>
 #include <tenon/core/export.h>
 #include <tenon/core/recycled.h>
+#include <tenon/core/scope/wanted.h>
 #include <tenon/kernel/tensor_view.h>
 #include <tenon/tensor/intrusive_ptr.h>
 #include <tenon/tensor/libtorch/types.h>
@@ -33,15 +34,14 @@ class TENON_EXPORT AutogradMetaBase : public Recycled {
 
 class TensorImpl;
 
-/// Whether somebody wants to know of every tensor (live_tensors.h).
-TENON_API extern std::atomic<bool> tensors_are_listed;
-/// Puts a tensor that was just made on the list.
+/// Puts a tensor that was just made on the list of all tensors (live_tensors.h), where scopes::are_lives_wanted().
 TENON_API void list_tensor(const TensorImpl* tensor) noexcept;
 
 class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
  public:
-  TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype) : storage_(std::move(storage)), dtype_(dtype) {
-    if (tensors_are_listed.load(std::memory_order_relaxed)) [[unlikely]]
+  [[gnu::always_inline]] TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype)
+      : storage_(std::move(storage)), dtype_(dtype) {
+    if (scopes::are_lives_wanted()) [[unlikely]]
       list_tensor(this);
   }
   TENON_API ~TensorImpl();

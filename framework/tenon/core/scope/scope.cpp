@@ -27,6 +27,7 @@ struct Slot {
   std::uint32_t wants = 0;
 };
 std::array<Slot, kMostListeners> slots;
+bool lives_are_wanted = false;  // under listeners_mutex()
 
 /// One thread's own; kept by the list as long as the thread lives.
 struct ThreadState {
@@ -98,7 +99,7 @@ void publish(std::uint32_t wants) {
 }
 
 std::uint32_t all_wants() {
-  std::uint32_t wants = 0;
+  std::uint32_t wants = lives_are_wanted ? kWantsLives : 0;
   for (const Slot& slot : slots)
     if (slot.listener.load(std::memory_order_relaxed) != nullptr) wants |= slot.wants;
   return wants;
@@ -153,6 +154,12 @@ void remove_listener(Listener& listener) {
     states = all.states;
   }
   for (const auto& state : states) const std::lock_guard wait(state->telling);
+}
+
+void want_lives(bool are_wanted) {
+  const std::lock_guard lock(listeners_mutex());
+  lives_are_wanted = are_wanted;
+  publish(all_wants());
 }
 
 ContextId current_context() noexcept {

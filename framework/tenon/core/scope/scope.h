@@ -12,8 +12,8 @@
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
 #include <tenon/core/scope/context.h>
+#include <tenon/core/scope/wanted.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,35 +24,6 @@ class AllocatorStack;
 }
 
 namespace tenon::scopes {
-
-/// What a listener wants to be told, as bits.
-enum Wants : std::uint32_t {
-  kWantsScopes = 1,    ///< entered() and left(), and contexts
-  kWantsOperands = 2,  ///< the operands of operators
-  kWantsMemory = 4,    ///< allocated(), freed() and calls to the device
-  kWantsKernels = 8,   ///< kernels and copies
-  kWantsWork = 16,     ///< what kernels compute: floating-point operations
-};
-
-namespace detail {
-#if defined(TENON_BUILDING)
-/// What the listeners want together; 0 where nobody listens.
-inline constinit std::atomic<std::uint32_t> wanted{0};
-#endif
-/// The same for programs, which see another symbol than the library does: its own is read without a detour.
-TENON_API extern std::atomic<std::uint32_t> wanted_outside;
-}  // namespace detail
-
-/// What the listeners want together.
-[[gnu::always_inline]] inline std::uint32_t wanted() noexcept {
-#if defined(TENON_BUILDING)
-  return detail::wanted.load(std::memory_order_relaxed);
-#else
-  return detail::wanted_outside.load(std::memory_order_relaxed);
-#endif
-}
-/// Whether somebody listens.
-[[gnu::always_inline]] inline bool is_listening() noexcept { return wanted() != 0; }
 
 /// An operand of an operator, for listeners that know tensors.
 struct Operand {
@@ -140,6 +111,9 @@ class TENON_EXPORT Listener {
 TENON_API void add_listener(Listener& listener, std::uint32_t wants);
 /// Returns when no thread is inside of one of its functions any more. Not to be called from one of them.
 TENON_API void remove_listener(Listener& listener);
+
+/// Sets or clears kWantsLives.
+void want_lives(bool are_wanted);
 
 /// Where this thread is; 0 outside of every scope, and where nobody listens.
 TENON_API ContextId current_context() noexcept;
