@@ -64,8 +64,15 @@ TEST_F(RunProfile, OfARunThatEndsBeforeItsFirstStepSaysThatAndWhatToChange) {
   const Said said = tenon({"run", "exp.toml", "profile.enabled=true", "profile.skip_first=1000", "--out", "res"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_FALSE(exists("res/profile.txt"));
-  EXPECT_THAT(said.error, HasSubstr("[profile] recorded nothing: its first step is the 100"));
+  EXPECT_THAT(said.error, HasSubstr("[profile] recorded nothing: it begins with step 1003 of this run"));
   EXPECT_THAT(said.error, HasSubstr("skip_first = 1000"));
+}
+
+TEST_F(RunProfile, WithSettingsThatIsNotEnabledSaysSo) {
+  const Said said = tenon({"run", "exp.toml", "profile.active=2", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("profile.enabled = true"));
+  EXPECT_EQ(tenon({"run", "exp.toml", "--out", "other"}).error.find("[profile]"), std::string::npos);
 }
 
 TEST_F(RunProfile, OfServedRequestsHasTheirSteps) {

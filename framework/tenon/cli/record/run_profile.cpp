@@ -54,12 +54,13 @@ std::vector<std::string> RunProfile::finish() {
 }
 
 std::string RunProfile::nothing_recorded() const {
-  if (profile_ == nullptr || is_recording_ || cycle_ > 0) return {};
+  if (profile_ == nullptr)
+    return options_.spec().empty() ? "" : "[profile] has settings and is off: profile.enabled = true records steps";
+  if (is_recording_ || cycle_ > 0) return {};
   const std::int64_t before = options_.integer("skip_first") + options_.integer("wait") + options_.integer("warmup");
   return fmt::format(
-      "[profile] recorded nothing: its first step is the {}th (skip_first = {}, wait = {}, warmup = {}), and {} of "
-      "this "
-      "run ended: lower them, or let the run take more steps",
+      "[profile] recorded nothing: it begins with step {} of this run (skip_first = {}, wait = {}, warmup = {}), which "
+      "took {}: lower them, or let it take more",
       before + 1, options_.integer("skip_first"), options_.integer("wait"), options_.integer("warmup"),
       steps_ == 1 ? "one step" : fmt::format("{} steps", steps_));
 }

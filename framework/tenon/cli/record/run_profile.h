@@ -25,7 +25,7 @@ class RunProfile final : public ForwardedProgress {
 
   /// Ends the recording: names of the files that it wrote, in the folder.
   std::vector<std::string> finish();
-  /// After that: why nothing was recorded though it was asked for, a sentence; otherwise empty.
+  /// After that: why nothing was recorded though the file speaks of a profile, a sentence; otherwise empty.
   std::string nothing_recorded() const;
   /// Why something could not be written, the first reason.
   const std::optional<Error>& unwritten() const { return unwritten_; }
