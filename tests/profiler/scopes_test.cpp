@@ -152,6 +152,18 @@ TEST(Scopes, APhaseInsideOfOneOfItsOwnIsAPartOfThat) {
   EXPECT_EQ(ways.lines(), (std::vector<std::string>{"phase backward", "phase backward > forward"}));
 }
 
+TEST(Scopes, APathNamesABackwardNodeOnce) {
+  SmallTraining training;
+  const Ways ways;
+  training.step();
+  std::set<std::string> paths;
+  for (const scopes::ContextId context : ways.contexts) paths.insert(scopes::path_of(context));
+  EXPECT_TRUE(std::ranges::any_of(
+      paths, [](const std::string& path) { return path.find("AddmmBackward0 > ") != std::string::npos; }));
+  for (const std::string& path : paths)
+    EXPECT_EQ(path.find("evaluate_function: AddmmBackward0 > "), std::string::npos) << path;
+}
+
 TEST(Scopes, ADoubleBackwardIsOnePhase) {
   const Ways ways;
   const Tensor x = randn({4}).requires_grad_();
