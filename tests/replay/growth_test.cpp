@@ -168,6 +168,32 @@ TEST(Growth, AnIrregularLeakIsFound) {
   EXPECT_EQ(growth.sites[0].site, "blocks of 2.00 KiB on stream 0");
 }
 
+TEST(Growth, StepsWithoutMarksOfBatchesOfManyLengthsAreToldByAStack) {
+  std::mt19937_64 random(19);
+  TraceBuilder builder("lengths");
+  std::vector<StackId> stacks;
+  const auto allocate = [&](StackId stack) {
+    stacks.push_back(stack);
+    return builder.allocate(1000 + 64 * (random() % 5000), 0);
+  };
+  for (int step = 0; step < 60; ++step) {
+    std::vector<std::uint32_t> live;
+    for (const StackId stack : {1, 2, 3}) live.push_back(allocate(stack));
+    if (step % 10 == 4) allocate(4);
+    for (const std::uint32_t id : live) builder.free(id);
+  }
+  Trace trace = std::move(builder).finish();
+  trace.stack_of_allocation = stacks;
+  for (const char* name : {"first", "second", "third", "keep"}) {
+    trace.stacks.stacks.push_back({static_cast<std::uint32_t>(trace.stacks.frames.size())});
+    trace.stacks.frames.push_back({.name = name, .file = "train.py", .line = 10});
+  }
+  const HistoryGrowth growth = growth_of(trace);
+  EXPECT_EQ(growth.told_by, "what is allocated at first (train.py:10)");
+  ASSERT_EQ(growth.sites.size(), 1U);
+  EXPECT_EQ(growth.sites[0].site, "keep (train.py:10)");
+}
+
 TEST(Growth, ThereIsNoneWhereSizesAreRandomAndAllIsGivenBack) {
   for (const int steps : {8, 20, 70, 300})
     EXPECT_THAT(growth_of(without_stacks(steps, [](TraceBuilder&, int, const auto&) {})).sites, testing::IsEmpty());

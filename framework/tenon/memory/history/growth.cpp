@@ -97,8 +97,12 @@ std::optional<double> growth_per_step(std::span<const std::uint64_t> levels) {
 
 std::optional<double> growth_per_step(std::span<const std::uint64_t> levels, std::span<const std::uint64_t> survivors) {
   if (levels.size() < kLeastStepsOfGrowth) return std::nullopt;
-  if (keeps_rising(survivors) && keeps_rising(rises_of(lower_bound_of(levels))))
-    return sum(survivors) / static_cast<double>(survivors.size());
+  const Values bound = lower_bound_of(levels);
+  if (keeps_rising(survivors) && keeps_rising(rises_of(bound))) {
+    // The step that ended last may hold what it still gives back.
+    const double made = sum(survivors) / static_cast<double>(survivors.size());
+    return std::min(made, static_cast<double>(bound.back() - bound.front()) / static_cast<double>(bound.size() - 1));
+  }
   // A queue has some of several steps.
   constexpr std::size_t kLastSteps = 2;
   if (sum(survivors.first(survivors.size() - kLastSteps)) > 0) return std::nullopt;

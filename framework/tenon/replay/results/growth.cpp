@@ -89,6 +89,36 @@ class StepEvidence {
   std::size_t ends_ = 0;
 };
 
+/// Ends of steps at a request that comes once in each; false where there is none.
+bool told_by_requests(const Trace& trace, bool of_any_size, Steps& steps) {
+  const auto request_at = [&](const TraceEvent& entry, std::size_t allocation) {
+    Request request = request_of(trace, entry, allocation);
+    if (of_any_size) std::get<1>(request) = 0;
+    return request;
+  };
+  const auto is_one = [&](const TraceEvent& entry, std::size_t allocation) {
+    return entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
+           (!of_any_size || stack_of(trace, allocation) != 0);
+  };
+  std::map<Request, std::uint64_t> counts;
+  std::vector<Request> order;
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    if (!is_one(entry, allocation)) return;
+    const Request request = request_at(entry, allocation);
+    if (++counts[request] == 1) order.push_back(request);
+  });
+  const std::uint64_t count = steps_by_counts(counts);
+  if (count == 0) return false;
+  const auto beat = std::ranges::find_if(order, [&](const Request& request) { return counts[request] == count; });
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
+    if (is_one(entry, allocation) && request_at(entry, allocation) == *beat) steps.ends.push_back(event);
+  });
+  const StackId stack = std::get<0>(*beat);
+  steps.told_by = of_any_size ? "what is allocated at " + call_site(trace, stack)
+                              : blocks_of(trace, *beat) + (stack != 0 ? " at " + call_site(trace, stack) : "");
+  return true;
+}
+
 }  // namespace
 
 Steps steps_of(const Trace& trace) {
@@ -101,23 +131,9 @@ Steps steps_of(const Trace& trace) {
     return steps;
   }
   steps.ends.clear();
-  std::map<Request, std::uint64_t> counts;
-  std::vector<Request> order;
-  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
-    if (entry.kind != EventKind::kAllocate || allocation < trace.facts.seeded_blocks) return;
-    const Request request = request_of(trace, entry, allocation);
-    if (++counts[request] == 1) order.push_back(request);
-  });
-  const std::uint64_t count = steps_by_counts(counts);
-  if (count == 0) return steps;
-  const auto beat = std::ranges::find_if(order, [&](const Request& request) { return counts[request] == count; });
-  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
-    if (entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
-        request_of(trace, entry, allocation) == *beat)
-      steps.ends.push_back(event);
-  });
-  const StackId stack = std::get<0>(*beat);
-  steps.told_by = blocks_of(trace, *beat) + (stack != 0 ? " at " + call_site(trace, stack) : "");
+  // Where every batch has another length, its stacks still come as often.
+  if (!told_by_requests(trace, /*of_any_size=*/false, steps) && !trace.stack_of_allocation.empty())
+    told_by_requests(trace, /*of_any_size=*/true, steps);
   return steps;
 }
 

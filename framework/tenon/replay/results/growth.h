@@ -13,7 +13,7 @@ namespace tenon::replay {
 /// The ends of the steps of a history, as counts of events before them.
 struct Steps {
   std::vector<std::uint64_t> ends;
-  std::string told_by;  ///< "marks", or the allocation that comes once a step; empty where no steps are known
+  std::string told_by;  ///< "marks", or the allocation or call site that comes once a step; empty: no steps are known
 };
 /// By marks whose names begin with "step", "iteration" or "ProfilerStep"; where there are none, by what is allocated as
 /// often as many other things are, and least often of these: once a step. Fewer than four steps are none.
