@@ -7,11 +7,13 @@
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/profiler/exports.h>
 #include <tenon/replay/formats/readers.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <set>
@@ -114,6 +116,31 @@ TEST(ChromeTrace, DrawsAnArrowFromEachOperatorToItsBackwardNode) {
     EXPECT_THAT(begins[start["ts"].get<double>()], HasSubstr("aten::"));
     EXPECT_THAT(begins[ends[id]["ts"].get<double>()], HasSubstr("Backward"));
   }
+}
+
+TEST(ChromeTrace, KernelsOfAStreamFollowEachOtherWithoutOverlap) {
+  profiler::Recording recording;
+  double end_us = 0.1;
+  for (int i = 0; i < 1000; ++i) {
+    const double duration_us = 0.3337 + 0.0011 * (i % 7);
+    recording.device_events.push_back({.name = "kernel",
+                                       .device = Device(kSimulated, 0),
+                                       .start_us = end_us,
+                                       .duration_us = duration_us,
+                                       .is_virtual = true});
+    end_us += duration_us;
+  }
+  const std::string path = scratch_folder() + "kernels.json";
+  profiler::write_chrome_trace(recording, path);
+  double last_us = 0;
+  const json read = parse_json(text_of(path));
+  for (const json& event : read["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double start_us = event["ts"].get<double>();
+    EXPECT_GE(std::llround(1000 * start_us), std::llround(1000 * last_us));
+    last_us = start_us + event["dur"].get<double>();
+  }
+  EXPECT_NEAR(last_us, end_us, 0.001);
 }
 
 TEST(ChromeTrace, HasMemoryAsPyTorchWritesItWithTotalsThatFollowFromTheBytes) {

@@ -142,9 +142,43 @@ TEST(Profile, RecordsWhereTheProgramCalledAnOperator) {
   for (const auto& row : profile.key_averages(profiler::GroupBy::kStack)) {
     if (row.key != "aten::ones") continue;
     ASSERT_FALSE(row.stack.empty());
+    for (const std::string& frame : row.stack)
+      for (const char* machinery : {"capture_call_stack", "profiler::Recorder", "scopes::", "enter_operator"})
+        EXPECT_EQ(frame.find(machinery), std::string::npos) << frame << ": the stack begins where the program does";
     return;
   }
   FAIL() << "no row of aten::ones";
+}
+
+TEST(Profile, WhilePausedRecordsWhatIsAllocatedAndFreedAlone) {
+  const profiler::Schedule every = profiler::schedule({.active = 2});
+  Profile profile({.profile_memory = true, .schedule = every});
+  profile.start();
+  Tensor kept = ones({1000});
+  profile.pause();
+  kept.reset();
+  Tensor tested = zeros({500});  // no part of a step
+  profile.step();
+  profile.resume();
+  tested.reset();
+  full({3}, 1.0);
+  profile.pause();
+  profile.stop();
+  const auto rows = profile.key_averages();
+  EXPECT_NE(rows.find("aten::ones"), nullptr);
+  EXPECT_EQ(rows.find("aten::zeros"), nullptr);
+  EXPECT_NE(rows.find("aten::full"), nullptr);
+  EXPECT_NE(rows.find("ProfilerStep#0"), nullptr);
+  EXPECT_NE(rows.find("ProfilerStep#1"), nullptr);
+  std::int64_t bytes = 0;
+  for (const profiler::MemoryEvent& event : profile.recording().memory) bytes += event.bytes;
+  EXPECT_EQ(bytes, 0) << "what was freed meanwhile is known";
+}
+
+TEST(Profile, RefusesToBePausedBeforeItHasStarted) {
+  Profile profile;
+  EXPECT_THROW(profile.pause(), Error);
+  EXPECT_THROW(profile.resume(), Error);
 }
 
 TEST(Profile, LeavesModulesOutWhereTheyAreNotWanted) {

@@ -1,6 +1,7 @@
 // Who opens scopes: modules under the names of their registration, operators, backward nodes, optimisers.
 #include "profiler/small_model.h"
 
+#include <tenon/autograd/autograd.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/nn/containers/module_list.h>
 #include <tenon/nn/containers/sequential.h>
@@ -137,6 +138,38 @@ TEST(Scopes, OfTheOptimizerHavePyTorchsNames) {
   EXPECT_EQ(ways.count("label Optimizer.step#SGD.step"), 1);
   EXPECT_EQ(ways.count("label Optimizer.zero_grad#SGD.zero_grad"), 1);
   EXPECT_EQ(ways.count("phase Optimizer.step#SGD.step > optimizer"), 1);
+}
+
+TEST(Scopes, APhaseInsideOfOneOfItsOwnIsAPartOfThat) {
+  const Ways ways;
+  {
+    const scopes::Scope backward(scopes::Phase::kBackward);
+    const scopes::Scope forward(scopes::Phase::kForward);  // a block that is computed again
+    const scopes::Scope inner(scopes::Phase::kBackward);
+    const scopes::Scope inner_forward(scopes::Phase::kForward);
+    EXPECT_EQ(scopes::path_of(scopes::current_context()), "backward > forward");
+  }
+  EXPECT_EQ(ways.lines(), (std::vector<std::string>{"phase backward", "phase backward > forward"}));
+}
+
+TEST(Scopes, APathNamesABackwardNodeOnce) {
+  SmallTraining training;
+  const Ways ways;
+  training.step();
+  std::set<std::string> paths;
+  for (const scopes::ContextId context : ways.contexts) paths.insert(scopes::path_of(context));
+  EXPECT_TRUE(std::ranges::any_of(
+      paths, [](const std::string& path) { return path.find("AddmmBackward0 > ") != std::string::npos; }));
+  for (const std::string& path : paths)
+    EXPECT_EQ(path.find("evaluate_function: AddmmBackward0 > "), std::string::npos) << path;
+}
+
+TEST(Scopes, ADoubleBackwardIsOnePhase) {
+  const Ways ways;
+  const Tensor x = randn({4}).requires_grad_();
+  const Tensor slope = autograd::grad({(x * x).sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+  slope.sum().backward();
+  EXPECT_EQ(ways.count("phase backward"), 2) << "one after the other, not one in the other";
 }
 
 TEST(Scopes, NestOperatorsInOperatorsAndOpenOneForEachCall) {

@@ -88,6 +88,18 @@ TEST(Table, RefusesWhatItCannotBeSortedByWithWhatItCan) {
       ::testing::ThrowsMessage<Error>(::testing::AllOf(HasSubstr("'self_cpu_tme'"), HasSubstr("self_cpu_time_total"))));
 }
 
+TEST(Table, HasOneLineForALabelOfSeveralAndANameForOneWithout) {
+  profiler::Profile profile;
+  profile.start();
+  { const profiler::record_function label("two\nlines"); }
+  { const profiler::record_function label(""); }
+  profile.stop();
+  const std::string table = profile.key_averages().table();
+  EXPECT_NE(table.find("two\\nlines "), std::string::npos) << table;
+  EXPECT_NE(table.find("(unnamed) "), std::string::npos) << table;
+  EXPECT_NE(profile.key_averages(profiler::GroupBy::kLabel).find("(unnamed)"), nullptr);
+}
+
 TEST(Table, CutsALongNameAndSaysSo) {
   profiler::Recording of;
   const AverageList rows({{.key = std::string(80, 'x'), .count = 1}}, of);

@@ -9,11 +9,15 @@
 #include <tenon/train/estimate/saving_changes.h>
 #include <tenon/train/step/run_attribution.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <latch>
 #include <map>
+#include <optional>
+#include <thread>
 
 namespace tenon::test {
 namespace {
@@ -112,6 +116,59 @@ TEST(Attribution, ThePeakHasItsMomentItsCauseAndItsComposition) {
   EXPECT_EQ(report.phases[0].mark, "step 7");
 }
 
+TEST(Attribution, APhaseIsThatOfItsThread) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  const Attribution attribution(stack, stack.stats());
+  std::latch loading(1), forward_is_over(1);
+  std::optional<scopes::Scope> forward(std::in_place, scopes::Phase::kForward);
+  std::thread loader([&] {
+    const scopes::Scope data(scopes::Phase::kData);
+    loading.count_down();
+    forward_is_over.wait();
+    empty({1024});
+  });
+  loading.wait();
+  forward.reset();
+  forward_is_over.count_down();
+  loader.join();
+  const AttributionReport report = attribution.report();
+  ASSERT_EQ(report.phases.size(), 2U);
+  EXPECT_EQ(report.phases[0].phase, "data");
+  EXPECT_EQ(report.phases[0].peak_bytes - report.phases[0].before_bytes, 4096U);
+  EXPECT_EQ(report.phases[1].phase, "forward");
+  EXPECT_EQ(report.phases[1].peak_bytes, report.phases[1].before_bytes);
+}
+
+TEST(Attribution, APhaseInsideOfItsOwnIsAPartOfThat) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  const Attribution attribution(stack, stack.stats());
+  {
+    const scopes::Scope backward(scopes::Phase::kBackward);
+    const Tensor outer = empty({1024});
+    const scopes::Scope inner(scopes::Phase::kBackward);
+    const Tensor both = empty({1024});
+  }
+  const AttributionReport report = attribution.report();
+  ASSERT_EQ(report.phases.size(), 1U);
+  EXPECT_EQ(report.phases[0].times, 1U);
+  EXPECT_EQ(report.phases[0].peak_bytes - report.phases[0].before_bytes, 8192U);
+}
+
+TEST(Attribution, SaysWhichSumDiffersFromTheAllocators) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  Attribution attribution(stack, stack.stats());
+  const Tensor held = empty({256});
+  attribution.check(stack.stats(), "a mark");
+  EXPECT_EQ(attribution.report().disagreement, "");
+  MemoryStats other = stack.stats();
+  other.requested_bytes.current += 8;
+  attribution.check(other, "step 3");
+  EXPECT_EQ(attribution.report().disagreement,
+            fmt::format("step 3: {} bytes are attributed, and the allocator has {}",
+                        stack.stats().requested_bytes.current, other.requested_bytes.current));
+  EXPECT_EQ(attribution.report().checks, 2U);
+}
+
 TEST(ModuleTree, AModuleHasWhatIsBelowIt) {
   const std::vector<ModuleMemory> tree =
       module_tree({{"encoder.layer.0", "linear", "forward", Purpose::kActivation, 100, 1},
@@ -166,7 +223,16 @@ class ExampleExperiments : public Experiment {
     ASSERT_TRUE(result.attribution) << name;
     const AttributionReport& report = *result.attribution;
     EXPECT_EQ(report.disagreement, "") << name;
-    EXPECT_GE(report.checks, 2U) << name;
+    // Before each step, at the end of each phase of it, at its end, and around a test.
+    const bool serves = result.epochs.empty();
+    EXPECT_GE(report.checks, static_cast<std::uint64_t>(serves ? result.steps : 3 * result.steps + 2)) << name;
+    for (const DeviceResult& device : result.devices) {
+      if (&device == &result.devices.front()) continue;
+      ASSERT_TRUE(device.attribution) << name << " " << device.device;
+      EXPECT_EQ(device.attribution->disagreement, "") << name << " " << device.device;
+      EXPECT_EQ(device.attribution->checks, report.checks) << name;
+      EXPECT_EQ(static_cast<std::int64_t>(device.attribution->peak_bytes), device.peak_requested_bytes) << name;
+    }
     EXPECT_EQ(static_cast<std::int64_t>(report.peak_bytes), result.memory.requested_bytes.peak) << name;
     const auto everything = [](const AttributedBytes&) { return true; };
     EXPECT_EQ(sum(report.peak, everything), report.peak_bytes) << name;
@@ -200,6 +266,50 @@ TEST_F(ExampleExperiments, SumsByPurposeModuleAndOperatorAreTheAllocatorsOwnAtEv
   }
   EXPECT_GE(files, 9U);
   EXPECT_GE(runs, 30U);
+}
+
+TEST_F(Experiment, EachOfSeveralDevicesIsAttributedWithItsOwnPartOfTheModel) {
+  for (const char* parallel : {"pipeline", "data"}) {
+    const ExperimentResult result = run({"model.name=\"mlp\"", "device.names=[\"simulated:0\", \"simulated:1\"]",
+                                         "device.simulated.count=2", "report.attribution=true", "train.max_steps=3",
+                                         "train.epochs=1", std::string("train.parallel=\"") + parallel + "\""});
+    ASSERT_TRUE(result.attribution) << parallel;
+    ASSERT_EQ(result.devices.size(), 2U);
+    ASSERT_TRUE(result.devices[1].attribution) << parallel;
+    const AttributionReport& second = *result.devices[1].attribution;
+    EXPECT_EQ(result.attribution->disagreement, "");
+    EXPECT_EQ(second.disagreement, "");
+    EXPECT_EQ(static_cast<std::int64_t>(second.peak_bytes), result.devices[1].peak_requested_bytes) << parallel;
+    const auto is_owned = [](const AttributedBytes& row) {
+      return row.purpose == Purpose::kParameter && !row.module.empty();
+    };
+    EXPECT_GT(sum(second.live, is_owned), 0U) << parallel;
+    const auto is_forward = [](const memory::PhaseMemory& phase) { return phase.phase == "forward"; };
+    EXPECT_TRUE(std::ranges::any_of(result.attribution->phases, is_forward)) << parallel;
+    if (std::string_view(parallel) == "pipeline") {
+      EXPECT_NE(sum(result.attribution->live, is_owned), sum(second.live, is_owned)) << "other layers";
+    }
+  }
+}
+
+TEST_F(Experiment, ARunThatIsResumedSaysFromWhichStepOnItsMemoryIsAttributed) {
+  const std::string file = (folder / "kept.tenon").string();
+  run({"model.name=\"mlp\"", "train.max_steps=4", "train.epochs=1", "train.save=\"" + file + "\""});
+  const ExperimentResult result = run({"model.name=\"mlp\"", "train.max_steps=8", "train.epochs=1",
+                                       "report.attribution=true", "train.resume=\"" + file + "\""});
+  ASSERT_TRUE(result.attribution);
+  EXPECT_EQ(result.attribution->after_step, 4);
+  EXPECT_THAT(attribution_remark(*result.attribution), HasSubstr("(since step 5, where this part of the run began)"));
+  EXPECT_THAT(attribution_html(attribution_json(*result.attribution)), HasSubstr("since step 5"));
+}
+
+TEST_F(Experiment, APeakInATestIsAttributedToThatTest) {
+  const ExperimentResult result =
+      run({"model.name=\"mlp\"", "train.max_steps=2", "train.epochs=1", "train.batch_size=2",
+           "train.test_batch_size=100", "model.hidden=16", "report.attribution=true"});
+  ASSERT_TRUE(result.attribution);
+  EXPECT_EQ(result.attribution->peak_mark, "test 1");
+  EXPECT_THAT(attribution_remark(*result.attribution), HasSubstr(" in test 1, by a request of "));
 }
 
 TEST_F(Experiment, APageOfARunShowsItsModulesAtThePeak) {

@@ -288,11 +288,12 @@ TEST(Holders, AreNotNamedByTenonsFunctionsUnlessThereAreNoOthers) {
                  {"tenon::(anonymous namespace)::make(tenon::ArrayRef<long>)", "/opt/lib/libtenon.so.0.1", 0},
                  {"tenon::empty(tenon::ArrayRef<long>)", "/opt/lib/libtenon.so.0.1", 0},
                  {"tenon::Tensor tenon::detail::call<int>(int)", "/srv/include/tenon/x.h", 9},
+                 {"register_hook<main()::<lambda()> >", "../include/tenon/tensor/tensor.h", 241},
                  {"(anonymous namespace)::Net::forward(tenon::Tensor)", "/srv/net.cpp", 12},
                  {"main", "/srv/net.cpp", 40},
                  {"tenon::cli::run_one(int)", "tenon", 0},
                  {"__libc_start_main", "../csu/libc-start.c", 360}},
-      .stacks = {{}, {0, 1, 2, 3, 4, 5, 7}, {0, 1, 2, 6, 7}}};
+      .stacks = {{}, {0, 1, 2, 3, 4, 5, 6, 8}, {0, 1, 2, 7, 8}}};
   EXPECT_EQ(replay::call_site(trace, 1), "Net::forward (net.cpp:12) < main (net.cpp:40)");
   EXPECT_EQ(replay::call_site(trace, 2), "tenon::empty (libtenon.so.0.1)");
   EXPECT_TRUE(replay::call_site(trace, 2, /*names_all=*/true)

@@ -35,6 +35,23 @@ TEST(HistogramBins, RulesGiveNumPysNumberOfBins) {
   }
 }
 
+TEST(HistogramBins, DoanesAndStonesRulesGiveNumPysNumberOfBins) {
+  // NumPy 2.4.6: len(numpy.histogram_bin_edges(values, rule)) - 1
+  std::vector<double> sawtooth, two_heaps, cubes;
+  for (int i = 0; i < 500; ++i) sawtooth.push_back(i * 7919 % 1009 / 1009.0);
+  for (int i = 0; i < 300; ++i) two_heaps.push_back(i * i % 97 + (i % 3 == 0 ? 1000 : 0));
+  for (int i = 0; i < 60; ++i) cubes.push_back(static_cast<double>(i) * i * i);
+  struct Row {
+    std::vector<double> values;
+    std::size_t doane, stone;
+  };
+  for (const Row& row : {Row{squares(), 7, 2}, Row{sawtooth, 11, 1}, Row{two_heaps, 12, 91}, Row{cubes, 10, 93},
+                         Row{{1, 2}, 1, 1}, Row{{3, 3, 3, 3, 3}, 1, 1}}) {
+    EXPECT_EQ(HistogramBins("doane").edges(row.values).size() - 1, row.doane) << row.values.size();
+    EXPECT_EQ(HistogramBins("stone").edges(row.values).size() - 1, row.stone) << row.values.size();
+  }
+}
+
 TEST(HistogramBins, FixedOnesAreThoseOfTensorFlow) {
   const std::vector<double> edges = HistogramBins("tensorflow").edges({1});
   EXPECT_EQ(edges.size(), 1549u);

@@ -4,6 +4,7 @@
 #include <tenon/autograd/autocast.h>
 #include <tenon/autograd/autograd.h>
 #include <tenon/core/error.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/device/devices.h>
 #include <tenon/device/memory_api.h>
 #include <tenon/device/order/stream.h>
@@ -272,6 +273,7 @@ Tensor Pipeline::step(const Tensor& input, const Tensor& target, const Loss& los
   AutoGradMode recording(true);
   Tensor sum;
   const auto forward_pass = [&](std::size_t s, std::int64_t i) {
+    const scopes::Scope phase(scopes::Phase::kForward);
     const std::size_t part = static_cast<std::size_t>(i);
     detail::StageState& state = states[s];
     const Tensor x = s == 0 ? inputs[part].detach() : detail::Link::receive(detail::take(state.arriving, i));

@@ -79,6 +79,8 @@ TENON_API AverageList averages(const Recording& recording, GroupBy group_by = Gr
 
 /// What a table can be sorted by.
 TENON_API std::vector<std::string> sort_keys();
+/// The same with PyTorch's other spellings: "self_cuda_memory_usage", "self_cpu_time".
+TENON_API std::vector<std::string> sort_words();
 
 /// "12.345us", "1.234ms", "5.678s".
 TENON_API std::string format_time(double microseconds);

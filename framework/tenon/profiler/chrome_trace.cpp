@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -41,6 +42,8 @@ int device_type_of(const Device& device) {
   if (device.is_cpu()) return 0;
   return device.is_cuda() ? 1 : 20;  // PrivateUse1: a kind that PyTorch does not know
 }
+
+std::int64_t whole_ns(double us) { return std::llround(us * 1000); }
 
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 
@@ -140,11 +143,13 @@ class Writer {
                     pid_, to.thread, us(to.start_ns)));
   }
 
+  /// Both ends are rounded, not the length: a kernel would overlap with the next one of its stream otherwise.
   void device_event(const DeviceEvent& one) {
+    const std::int64_t start = whole_ns(one.start_us), end = whole_ns(one.start_us + one.duration_us);
     add(fmt::format(R"({{"ph":"X","cat":"kernel","name":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
                     R"("args":{{"device":{},"stream":{},"virtual time":{},"External id":{}}}}})",
-                    quoted_json(one.name), pid_of(one.device.str()), stream_number(one.stream), one.start_us,
-                    one.duration_us, quoted_json(one.device.str()), one.stream, one.is_virtual, one.event + 1));
+                    quoted_json(one.name), pid_of(one.device.str()), stream_number(one.stream), us(start),
+                    us(end - start), quoted_json(one.device.str()), one.stream, one.is_virtual, one.event + 1));
   }
 
   void memory(const MemoryEvent& one, std::size_t number) {

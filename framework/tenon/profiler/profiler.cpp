@@ -40,6 +40,7 @@ class Profile::Impl {
   void start() {
     if (is_started_) throw Error("the profiler has started already");
     is_started_ = true;
+    is_paused_ = false;
     step_ = 0;
     action_ = action_of(0);
     if (action_ != ProfilerAction::kNone) begin();
@@ -73,6 +74,20 @@ class Profile::Impl {
     label_step();
   }
 
+  void pause() {
+    if (!is_started_) throw Error("the profiler has not started: call start() before pause()");
+    is_paused_ = true;
+    label_.reset();
+    if (recorder_) recorder_->pause();
+  }
+
+  void resume() {
+    if (!is_started_) throw Error("the profiler has not started: call start() before resume()");
+    if (!std::exchange(is_paused_, false)) return;
+    if (recorder_) recorder_->resume();
+    label_step();
+  }
+
   std::int64_t step_number() const { return step_; }
 
   const Recording& recording() const {
@@ -92,10 +107,11 @@ class Profile::Impl {
                                                            .stacks = options_.with_stack,
                                                            .flops = options_.with_flops,
                                                            .modules = options_.with_modules});
+    if (is_paused_) recorder_->pause();
   }
   /// As PyTorch's, where there is a schedule.
   void label_step() {
-    if (options_.schedule && recorder_) label_.emplace(fmt::format("ProfilerStep#{}", step_));
+    if (options_.schedule && recorder_ && !is_paused_) label_.emplace(fmt::format("ProfilerStep#{}", step_));
   }
   void end(bool tells) {
     label_.reset();
@@ -108,7 +124,7 @@ class Profile::Impl {
 
   Profile& owner_;
   const ProfileOptions options_;
-  bool is_started_ = false;
+  bool is_started_ = false, is_paused_ = false;
   std::int64_t step_ = 0;
   ProfilerAction action_ = ProfilerAction::kNone;
   std::unique_ptr<Recorder> recorder_;
@@ -122,6 +138,8 @@ Profile::~Profile() { impl_->abandon(); }
 void Profile::start() { impl_->start(); }
 void Profile::stop() { impl_->stop(); }
 void Profile::step() { impl_->step(); }
+void Profile::pause() { impl_->pause(); }
+void Profile::resume() { impl_->resume(); }
 std::int64_t Profile::step_number() const { return impl_->step_number(); }
 const Recording& Profile::recording() const { return impl_->recording(); }
 AverageList Profile::key_averages(GroupBy group_by) const { return averages(recording(), group_by); }

@@ -22,10 +22,12 @@
 
 namespace tenon::profiler {
 
-/// A label around a part of the program, while it lives: record_function("data augmentation").
+/// A label around a part of the program, while it lives: record_function("data augmentation"). An empty one is called
+/// "(unnamed)".
 class RecordFunction {
  public:
-  explicit RecordFunction(const char* label) noexcept : scope_(scopes::Kind::kLabel, label) {}
+  explicit RecordFunction(const char* label) noexcept
+      : scope_(scopes::Kind::kLabel, *label != '\0' ? label : "(unnamed)") {}
   explicit RecordFunction(const std::string& label) noexcept : RecordFunction(label.c_str()) {}
 
  private:
@@ -84,6 +86,11 @@ class TENON_API Profile {
   /// called inside of a scope that began after the last call.
   void step();
   std::int64_t step_number() const;
+  /// Between steps: until resume() nothing is recorded but what is allocated and freed, as for a test that is no part
+  /// of the next step. step() may be called meanwhile. Not to be called inside of a scope that ends before resume().
+  /// Throws Error where it has not started.
+  void pause();
+  void resume();
 
   /// What was recorded last. Throws Error while recording.
   const Recording& recording() const;

@@ -116,7 +116,7 @@ void Recorder::write(RawEvent::Type type, const Write& write) noexcept {
 }
 
 void Recorder::entered(const scopes::Entered& scope) noexcept {
-  if (scope.kind == scopes::Kind::kModule && !options_.modules) return;
+  if (is_paused() || (scope.kind == scopes::Kind::kModule && !options_.modules)) return;
   write(RawEvent::Type::kEnter, [&](ThreadBuffer& lines, RawEvent& event) {
     event.kind = scope.kind;
     event.context = scope.context;
@@ -135,7 +135,7 @@ void Recorder::entered(const scopes::Entered& scope) noexcept {
 }
 
 void Recorder::left(scopes::Kind kind, scopes::ContextId context) noexcept {
-  if (kind == scopes::Kind::kModule && !options_.modules) return;
+  if (is_paused() || (kind == scopes::Kind::kModule && !options_.modules)) return;
   write(RawEvent::Type::kLeave, [&](ThreadBuffer&, RawEvent& event) {
     event.kind = kind;
     event.context = context;
@@ -143,6 +143,7 @@ void Recorder::left(scopes::Kind kind, scopes::ContextId context) noexcept {
 }
 
 void Recorder::node_made(const void* node, std::uint64_t sequence) noexcept {
+  if (is_paused()) return;
   write(RawEvent::Type::kNode, [&](ThreadBuffer&, RawEvent& event) {
     event.address = node;
     event.number = sequence;
@@ -173,6 +174,7 @@ void Recorder::device_called(const scopes::DeviceCall& call) noexcept {
 }
 
 void Recorder::marked(std::string_view name) noexcept {
+  if (is_paused()) return;
   write(RawEvent::Type::kMark, [&](ThreadBuffer& lines, RawEvent& event) {
     lines.texts.emplace_back(name);
     event.extra = static_cast<std::uint32_t>(lines.texts.size());
@@ -182,7 +184,7 @@ void Recorder::marked(std::string_view name) noexcept {
 // --- devices --------------------------------------------------------------------------------------------------------
 
 void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
-  if (!options_.device || call.device.is_cpu()) return;
+  if (is_paused() || !options_.device || call.device.is_cpu()) return;
   try {
     ThreadBuffer& lines = buffer();
     RawDeviceEvent event{.name = std::string(call.name),
@@ -208,6 +210,7 @@ void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
 }
 
 void Recorder::kernel_ends(const scopes::KernelCall& call) noexcept {
+  if (is_paused()) return;
   if (options_.flops) write(RawEvent::Type::kKernel, [&](ThreadBuffer&, RawEvent& event) { event.real = call.flops; });
   if (!options_.device || call.device.is_cpu()) return;
   try {
@@ -226,7 +229,7 @@ void Recorder::kernel_ends(const scopes::KernelCall& call) noexcept {
 }
 
 void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
-  if (!options_.device) return;
+  if (is_paused() || !options_.device) return;
   write(RawEvent::Type::kCopyBegin, [&](ThreadBuffer& lines, RawEvent& event) {
     event.number = call.bytes;
     lines.texts.push_back(
@@ -236,7 +239,7 @@ void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
 }
 
 void Recorder::copy_ends(const scopes::CopyCall&) noexcept {
-  if (!options_.device) return;
+  if (is_paused() || !options_.device) return;
   write(RawEvent::Type::kCopyEnd, [](ThreadBuffer&, RawEvent&) {});
 }
 

@@ -92,6 +92,10 @@ class Recorder final : public scopes::Listener {
  public:
   explicit Recorder(const RecorderOptions& options);
   ~Recorder() override;
+  /// From pause() to resume() only memory is written, whose totals would be wrong otherwise. What is open at one has to
+  /// be open at the other.
+  void pause() noexcept { is_paused_.store(true, std::memory_order_relaxed); }
+  void resume() noexcept { is_paused_.store(false, std::memory_order_relaxed); }
   /// From here on nothing is written; what was becomes a Recording. Waits for devices whose kernels were timed.
   Recording finish();
 
@@ -120,12 +124,14 @@ class Recorder final : public scopes::Listener {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
   }
   void read_device_clocks();
+  bool is_paused() const { return is_paused_.load(std::memory_order_relaxed); }
 
   const RecorderOptions options_;
   const std::uint64_t id_;
   const std::chrono::steady_clock::time_point start_;
   const std::int64_t start_unix_ns_;
   bool is_listening_ = false;
+  std::atomic<bool> is_paused_{false};
   std::mutex mutex_;  ///< of the list, not of what is in it
   std::vector<std::unique_ptr<ThreadBuffer>> buffers_;
   std::unordered_map<const AllocatorStack*, StackBeginning> beginnings_;

@@ -79,6 +79,18 @@ std::string trimmed(const std::string& path, std::size_t width) {
   return path.size() <= width ? path : "..." + path.substr(path.size() - width + 3);
 }
 
+/// A row is one line, whatever a label holds.
+std::string one_line(const std::string& name) {
+  std::string line;
+  for (const char letter : name) {
+    if (letter == '\n')
+      line += "\\n";
+    else
+      line += static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;
+  }
+  return line;
+}
+
 constexpr std::array<const char*, 6> kFlopUnits = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
 
 /// The scale is that of the smallest row, as in PyTorch.
@@ -98,6 +110,19 @@ std::vector<std::string> sort_keys() {
   std::vector<std::string> names;
   for (const SortKey& key : kSortKeys) names.emplace_back(key.name);
   return names;
+}
+
+std::vector<std::string> sort_words() {
+  std::vector<std::string> words = sort_keys();
+  for (const std::string& key : sort_keys()) {
+    const std::string device = "device";
+    if (const auto at = key.find(device); at != std::string::npos)
+      words.push_back(std::string(key).replace(at, device.size(), kCUDA.name()));
+  }
+  for (const char* word : {"self_cpu_time", "self_device_time", "self_cuda_time", "cpu_memory", "device_memory",
+                           "cuda_memory", "self_cpu_memory", "self_device_memory", "self_cuda_memory"})
+    words.emplace_back(word);
+  return words;
 }
 
 std::string format_time(double microseconds) {
@@ -123,6 +148,7 @@ std::string AverageList::table(const TableOptions& options) const {
   const Figure figure = options.sort_by.empty() ? nullptr : figure_of(options.sort_by);
   if (rows_.empty()) return "";
   std::vector<EventAverage> rows = rows_;
+  for (EventAverage& row : rows) row.key = one_line(row.key);
   if (figure != nullptr)
     std::ranges::stable_sort(rows, [&](const EventAverage& a, const EventAverage& b) { return figure(a) > figure(b); });
 

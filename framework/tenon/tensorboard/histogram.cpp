@@ -54,13 +54,51 @@ double automatic(Sorted values) {
   return width > 0 ? std::min(width, sturges(values)) : sturges(values);
 }
 
+/// Doane, Aesthetic frequency classifications (1976): more bins for what is skewed.
+double doane(Sorted values) {
+  const double n = count_of(values), deviation = deviation_of(values);
+  if (values.size() <= 2 || deviation <= 0) return 0;
+  const double usual = std::sqrt(6 * (n - 2) / ((n + 1) * (n + 3)));
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double skew = 0;
+  for (const double value : values) skew += std::pow((value - mean) / deviation, 3);
+  return range_of(values) / (1 + std::log2(n) + std::log2(1 + std::abs(skew / n) / usual));
+}
+
+/// Stone, An asymptotically optimal histogram selection rule (1984): the count of bins of least cross-validated loss.
+double stone(Sorted values) {
+  const double n = count_of(values), range = range_of(values);
+  if (values.size() <= 1 || range == 0) return 0;
+  const auto most = std::max<std::size_t>(100, static_cast<std::size_t>(std::sqrt(n)));
+  const auto loss = [&](std::size_t bins) {
+    const double width = range / static_cast<double>(bins);
+    double squares = 0;
+    auto from = values.begin();
+    for (std::size_t bin = 0; bin < bins; ++bin) {
+      const double edge = values.front() + static_cast<double>(bin + 1) * width;
+      const auto to = bin + 1 == bins ? values.end() : std::lower_bound(from, values.end(), edge);
+      const double part = static_cast<double>(to - from) / n;
+      squares += part * part;
+      from = to;
+    }
+    return (2 - (n + 1) * squares) / width;
+  };
+  std::size_t best = 1;
+  double least = loss(1);
+  for (std::size_t bins = 2; bins <= most; ++bins)
+    if (const double its = loss(bins); its < least) least = its, best = bins;
+  return range / static_cast<double>(best);
+}
+
 struct Rule {
   std::string_view name;
   double (*width)(Sorted);
 };
-constexpr std::array<Rule, 6> kRules = {{{"auto", automatic},
+constexpr std::array<Rule, 8> kRules = {{{"auto", automatic},
                                          {"fd", freedman_diaconis},
                                          {"scott", scott},
+                                         {"doane", doane},
+                                         {"stone", stone},
                                          {"rice", rice},
                                          {"sturges", sturges},
                                          {"sqrt", square_root}}};

@@ -15,8 +15,8 @@ namespace tenon {
 class TENON_API HistogramBins {
  public:
   /// "tensorflow": edges from 1e-12 to 1e20 and their negatives, each 1.1 times the one before; the same for all steps,
-  /// so that these can be compared. "auto", "fd", "scott", "rice", "sturges", "sqrt": of one width, that NumPy's rule
-  /// of that name gives for the values, at most a million. Throws Error for any other.
+  /// so that these can be compared. "auto", "fd", "doane", "scott", "stone", "rice", "sturges", "sqrt": of one width,
+  /// that NumPy's rule of that name gives for the values, at most a million. Throws Error for any other.
   HistogramBins(const char* rule);  // NOLINT: written as a plain name
   /// From edge to edge. Throws Error unless there are at least two, and they rise.
   HistogramBins(std::vector<double> edges);  // NOLINT: written as a list

@@ -86,6 +86,7 @@ struct DeviceResult {
   std::array<std::int64_t, kPurposeCount> peak_requested_by_purpose{};
   std::optional<EstimatedUse> estimated;
   std::optional<StageResult> stage;
+  std::optional<memory::AttributionReport> attribution;  ///< with report.attribution, of others than the first
 };
 
 struct ExperimentResult {
@@ -112,7 +113,7 @@ struct ExperimentResult {
   PeakPlace peak;
   std::vector<MemorySample> timeline;
   std::vector<RankMemory> ranks;                         ///< by rank; empty where there is one alone
-  std::optional<memory::AttributionReport> attribution;  ///< with report.attribution
+  std::optional<memory::AttributionReport> attribution;  ///< with report.attribution, of the first device
   std::int64_t oom_recoveries = 0;                       ///< steps that went on after trim and retry
   std::vector<std::pair<std::string, double>> figures;   ///< anything else worth a column: "grad_norm", …
 };

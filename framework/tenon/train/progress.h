@@ -42,6 +42,8 @@ class TENON_EXPORT ProgressSink {
   virtual void note(std::string_view line) = 0;
   /// What begins now: "step 3 of 100", "the test of epoch 1".
   virtual void entering(std::string_view /*what*/) {}
+  /// A step of training, or of serving, begins now.
+  virtual void step_begins() {}
   /// All is set up: the first step comes next.
   virtual void beginning() {}
   /// The figures of this part of the run, after each step and each epoch.
@@ -64,6 +66,7 @@ class TENON_EXPORT ForwardedProgress : public ProgressSink {
   void progress(const Progress& now) override { inner_.progress(now); }
   void note(std::string_view line) override { inner_.note(line); }
   void entering(std::string_view what) override { inner_.entering(what); }
+  void step_begins() override { inner_.step_begins(); }
   void beginning() override { inner_.beginning(); }
   void figures(const ExperimentResult& part) override { inner_.figures(part); }
   void broken_off(const ExperimentResult& so_far) override { inner_.broken_off(so_far); }

@@ -90,7 +90,7 @@ ExperimentResult Training::run_to_its_end() {
   }
   result_.has_settled = !settling_ || !settling_->has_given_up();
   merge_peaks(result_.memory, device_.allocator().stats());
-  if (attribution_) result_.attribution = attribution_->report();
+  report_attribution();
   if (result_.interrupted) {
     keep_state();
   } else {
@@ -111,6 +111,8 @@ ExperimentResult Training::so_far() const {
   if (options_.boolean("checkpoint"))
     result.figures.emplace_back(kCheckpointedBlocks, static_cast<double>(checkpoint_.count()));
   virtual_steps_.note(result);
+  for (std::size_t i = 1; i < std::min(result.devices.size(), device_attributions_.size()); ++i)
+    result.devices[i].attribution = device_attributions_[i];
   if (pipeline_) {
     pipeline_->note(result.devices);
     result.figures.emplace_back("pipeline_bubble", pipeline_->bubble());
@@ -351,6 +353,8 @@ bool Training::run_epoch(int epoch) {
 /// With its time, its peaks and its device calls.
 double Training::timed_step(std::int64_t first) {
   AllocatorStack& allocator = device_.allocator();
+  check_attribution("before a step");
+  progress_.step_begins();
   allocator.mark(fmt::format("step {}", steps_done() + 1));
   if (scopes::is_listening()) scopes::tell_marked(fmt::format("step {}", steps_done() + 1));
   progress_.entering(fmt::format("step {} of {}", steps_done() + 1, last_step_));

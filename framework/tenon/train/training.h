@@ -64,6 +64,7 @@ class Training {
   void make_step();
   void attribute();
   void check_attribution(std::string_view when);
+  void report_attribution();
   void check_sizes() const;
   /// After the first forward pass.
   void check_blocks();
@@ -125,7 +126,8 @@ class Training {
   int epochs_ = 0;
   std::chrono::steady_clock::time_point start_;
   PhaseWatch phases_;
-  std::optional<RunAttribution> attribution_;  ///< with report.attribution
+  std::vector<std::unique_ptr<RunAttribution>> attributions_;   ///< with report.attribution, one of each device
+  std::vector<memory::AttributionReport> device_attributions_;  ///< what they said in the end
   VirtualSteps virtual_steps_;
   ExperimentResult earlier_;  ///< of the parts before this one, with state_.go_on
   ExperimentResult result_;   ///< of this part

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -156,6 +157,24 @@ LeakReport a_hook_that_captures_a_copy() {
   });
 }
 
+/// The program owns the state too, and lets it go.
+LeakReport a_hook_that_shares_what_the_program_looks_at() {
+  struct State {
+    std::vector<Tensor> looked_at;
+  };
+  nn::Linear layer(16, 4);
+  return loop([&](int) {
+    layer->zero_grad();
+    const auto state = std::make_shared<State>();
+    const Tensor out = layer->forward(tenon::randn({8, 16}));
+    out.register_hook([state](const Tensor& gradient) {
+      state->looked_at.push_back(gradient.detach());
+      return gradient;
+    });
+    out.mean().backward();
+  });
+}
+
 LeakReport backward_twice_and_then_released() {
   nn::Sequential net = small_net();
   return loop([&](int) {
@@ -256,13 +275,14 @@ constexpr Clean kPrograms[] = {TENON_CLEAN(sgd),
                                TENON_CLEAN(a_generator_and_a_discriminator),
                                TENON_CLEAN(a_hook_on_a_parameter),
                                TENON_CLEAN(a_hook_that_captures_a_copy),
+                               TENON_CLEAN(a_hook_that_shares_what_the_program_looks_at),
                                TENON_CLEAN(backward_twice_and_then_released),
                                TENON_CLEAN(a_gradient_penalty),
                                TENON_CLEAN(a_cache_with_a_bound),
                                TENON_CLEAN(the_best_state_is_kept),
                                TENON_CLEAN(a_convolutional_net_with_normalisation),
                                TENON_CLEAN(a_buffer_that_fills_and_is_full)};
-static_assert(std::size(kPrograms) == 21);
+static_assert(std::size(kPrograms) == 22);
 
 class CleanPrograms : public testing::TestWithParam<Clean> {};
 

@@ -1,5 +1,4 @@
 // What lives, marks, and what grew between two of them.
-#include <tenon/memory/history/growth.h>
 #include <tenon/tenon.h>
 
 #include <gtest/gtest.h>
@@ -106,20 +105,6 @@ TEST(LiveMemoryDeathTest, WhatStillLivesAtExitIsToldOnRequestByItsSite) {
   EXPECT_EXIT(ends(), testing::ExitedWithCode(0),
               "tenon: at exit 4.00 KiB still live on cpu:0 in 1 blocks\n"
               ".*4.00 KiB.*activation  program::make_table .live_memory_test.cpp:");
-}
-
-TEST(Growth, ARampGrowsByItsSlope) {
-  const std::vector<std::uint64_t> ramp = {10, 20, 30, 40, 50, 60};
-  ASSERT_TRUE(growth_per_step(ramp));
-  EXPECT_DOUBLE_EQ(*growth_per_step(ramp), 10);
-}
-
-TEST(Growth, WhatComesAndGoesOrComesOnceDoesNotGrow) {
-  EXPECT_FALSE(growth_per_step(std::vector<std::uint64_t>{0, 8, 0, 8, 0, 8, 0, 8}));
-  EXPECT_FALSE(growth_per_step(std::vector<std::uint64_t>{0, 0, 0, 8, 8, 8, 8, 8}));
-  EXPECT_FALSE(growth_per_step(std::vector<std::uint64_t>{1, 2, 3, 4, 4, 4, 4, 4})) << "it has come to rest";
-  EXPECT_FALSE(growth_per_step(std::vector<std::uint64_t>{1, 2, 3})) << "too few";
-  EXPECT_FALSE(growth_per_step(std::vector<std::uint64_t>{3, 1, 2, 4, 1, 3, 5, 2})) << "a queue";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -43,6 +44,47 @@ TEST_F(RunProfile, HasPhasesOfTheStepInItsTrace) {
   EXPECT_THAT(trace, HasSubstr(R"("name":"step 3")"));
 }
 
+TEST_F(RunProfile, ATestBetweenTwoStepsIsNoPartOfThem) {
+  // Two epochs of four steps, each with its test: the losses are those of the steps.
+  const Said said = tenon({"run", "exp.toml", "profile.enabled=true", "profile.wait=0", "profile.warmup=0",
+                           "profile.active=8", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  const std::string trace = text("res/profile.chrome.json");
+  const auto count = [&](const std::string& event) {
+    std::size_t found = 0;
+    for (std::size_t at = trace.find(event); at != std::string::npos; at = trace.find(event, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(R"("name":"aten::cross_entropy_loss")"), 8U);
+  EXPECT_EQ(count(R"("name":"ProfilerStep#)"), 8U);
+  EXPECT_EQ(parse_json(text("res/result.json"))["result"]["epochs"].size(), 2U) << "both were tested";
+}
+
+TEST_F(RunProfile, OfARunThatEndsBeforeItsFirstStepSaysThatAndWhatToChange) {
+  const Said said = tenon({"run", "exp.toml", "profile.enabled=true", "profile.skip_first=1000", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_FALSE(exists("res/profile.txt"));
+  EXPECT_THAT(said.error, HasSubstr("[profile] recorded nothing: it begins with step 1003 of this run"));
+  EXPECT_THAT(said.error, HasSubstr("skip_first = 1000"));
+}
+
+TEST_F(RunProfile, WithSettingsThatIsNotEnabledSaysSo) {
+  const Said said = tenon({"run", "exp.toml", "profile.active=2", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("profile.enabled = true"));
+  EXPECT_EQ(tenon({"run", "exp.toml", "--out", "other"}).error.find("[profile]"), std::string::npos);
+}
+
+TEST_F(RunProfile, OfServedRequestsHasTheirSteps) {
+  folder_.write("serve.toml",
+                "[model]\nname = \"gpt\"\nhidden = 16\nlayers = 1\nheads = 2\ncontext = 192\nvocabulary = 64\n"
+                "[serve]\nrequests = 8\n[profile]\nenabled = true\nactive = 2\n");
+  const Said said = tenon({"run", "serve.toml", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(text("res/profile.txt"), HasSubstr("ProfilerStep#2"));
+  EXPECT_THAT(text("res/profile.txt"), HasSubstr("aten::linear"));
+}
+
 TEST_F(RunProfile, IsOffUnlessItIsAskedFor) {
   ASSERT_EQ(tenon({"run", "exp.toml", "--out", "res"}).code, 0);
   EXPECT_FALSE(exists("res/profile.txt"));
@@ -53,6 +95,15 @@ TEST_F(RunProfile, IsExplained) {
   const Said said = tenon({"config", "explain", "exp.toml"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(said.out, HasSubstr("profile.enabled"));
+}
+
+TEST_F(RunProfile, SortsByTheNamesThatPyTorchHasForADevice) {
+  for (const char* key : {"self_cuda_memory_usage", "cuda_time_total", "self_cpu_time", "self_device_memory"}) {
+    const Said said =
+        tenon({"run", "exp.toml", "profile.enabled=true", std::string("profile.sort_by=") + key, "--out", key});
+    EXPECT_EQ(said.code, 0) << said.error;
+    EXPECT_TRUE(exists(std::string(key) + "/profile.txt"));
+  }
 }
 
 TEST_F(RunProfile, RefusesToSortByWhatThereIsNot) {

@@ -1,6 +1,7 @@
 // References are counted from all that autograd keeps; what is left over is the program's.
 #include <tenon/autograd/leaks/holders.h>
 
+#include <tenon/autograd/leaks/captured_state.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 
@@ -99,12 +100,32 @@ void Holders::find_captures() {
     if (meta == nullptr || !meta->hooks || held.grad_fn != nullptr) continue;
     for (const TensorHook& hook : meta->hooks->hooks) find_capture(hook, nullptr, held.tensor);
   }
+  // What others own too lives without the hooks.
+  for (const auto& [control, shared] : shared_) {
+    if (shared.hooks != shared.state.owners) continue;
+    each_tensor_in(
+        shared.state, [&](std::uintptr_t word) { return find(reinterpret_cast<const TensorImpl*>(word)) != nullptr; },
+        [&](std::uintptr_t word) {
+          HeldTensor* const held = find(reinterpret_cast<const TensorImpl*>(word));
+          explain_one(held);
+          held->hook_of = shared.node;
+          held->hook_on = shared.leaf;
+        });
+  }
 }
 
 // What a function captured cannot be asked. But a copy of the function copies that too, and so raises the count of
-// each tensor that it holds by value.
+// each tensor that it holds by value. See captured_state.h for what it holds otherwise.
 void Holders::find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf) {
   if (!hook) return;
+  for (const CapturedState& state : captured_states(hook)) {
+    if (find(reinterpret_cast<const TensorImpl*>(state.control)) != nullptr) continue;  // has owners too, and is below
+    SharedByHooks& shared = shared_[state.control];
+    shared.state = state;
+    shared.node = node;
+    shared.leaf = leaf;
+    ++shared.hooks;
+  }
   std::vector<std::uint32_t> before;
   before.reserve(tensors_.size());
   for (const HeldTensor& held : tensors_) before.push_back(held.tensor->use_count());

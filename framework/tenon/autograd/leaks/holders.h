@@ -5,6 +5,7 @@
 //              (root)               \_ edges _/
 #pragma once
 
+#include <tenon/autograd/leaks/captured_state.h>
 #include <tenon/autograd/node.h>
 #include <tenon/tensor/live_tensors.h>
 
@@ -60,6 +61,13 @@ class Holders {
     const Node* from = nullptr;  ///< the node before it on the way from the root
     std::size_t distance = 0;
   };
+  /// State that hooks captured by shared pointers.
+  struct SharedByHooks {
+    CapturedState state;
+    std::uint32_t hooks = 0;  ///< that own a share
+    const Node* node = nullptr;
+    const TensorImpl* leaf = nullptr;
+  };
   void count_what_autograd_holds();
   void visit_nodes();
   void find_captures();
@@ -71,6 +79,7 @@ class Holders {
   std::unordered_map<const TensorImpl*, std::size_t> places_;
   std::unordered_multimap<std::uint64_t, std::size_t> by_address_;
   std::vector<const Node*> nodes_;
+  std::unordered_map<std::uintptr_t, SharedByHooks> shared_;  ///< by control block
   std::unordered_map<const Node*, Reached> reached_;
   std::vector<const HeldTensor*> roots_;
 };

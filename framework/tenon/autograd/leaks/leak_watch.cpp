@@ -32,39 +32,80 @@ LeakWatch::~LeakWatch() = default;
 void LeakWatch::step() {
   const Mark now = mark({}, recording_.device());
   if (++steps_ <= warmup_steps_) {
-    if (!now.blocks.empty()) last_of_warmup_ = now.blocks.back().number;
+    if (!now.blocks.empty()) last_of_warmup_ = recent_.before = whole_.before = now.blocks.back().number;
     return;
   }
   std::map<Group, std::uint64_t> sums;
   for (const LiveBlock& block : now.blocks)
-    if (block.number > last_of_warmup_) sums[{block.stack, block.purpose, block.label}] += block.bytes;
-  const std::size_t before = std::min(steps_ - warmup_steps_ - 1, kKeptSteps);
-  for (const auto& [group, bytes] : sums) series_.try_emplace(group, std::vector<std::uint64_t>(before, 0));
-  for (auto& [group, values] : series_) {
-    const auto found = sums.find(group);
-    values.push_back(found == sums.end() ? 0 : found->second);
-    if (values.size() > kKeptSteps) values.erase(values.begin());
-  }
-  nodes_.push_back(listed_node_count());
-  if (nodes_.size() > kKeptSteps) nodes_.erase(nodes_.begin());
+    if (block.number > last_of_warmup_) sums[group_of(block)] += block.bytes;
+  const std::uint64_t last = now.blocks.empty() ? last_of_warmup_ : now.blocks.back().number;
+  const std::uint64_t nodes = listed_node_count();
+  recent_.add(sums, last, nodes);
+  if (recent_.ends.size() > kKeptSteps) recent_.drop_first();
+  const std::size_t seen = steps_ - warmup_steps_;
+  if (seen % whole_.stretch == 0) whole_.add(sums, last, nodes);
+  if (whole_.ends.size() > 2 * kKeptSteps) whole_.drop_every_second();
   if (steps_ < next_look_) return;
   look();
   next_look_ = warmup_steps_ + (steps_ - warmup_steps_) * 3 / 2;
 }
 
-std::vector<Leak> LeakWatch::leaks_now() const {
-  std::vector<GrowingBlocks> growing;
-  const Mark now = mark({}, recording_.device());
-  for (const auto& [group, values] : series_) {
-    const std::optional<double> slope = growth_per_step(values);
-    if (!slope) continue;
-    GrowingBlocks blocks{.bytes_per_step = *slope, .blocks = {}};
-    for (const LiveBlock& block : now.blocks)
-      if (block.number > last_of_warmup_ && Group{block.stack, block.purpose, block.label} == group)
-        blocks.blocks.push_back(block);
-    if (!blocks.blocks.empty()) growing.push_back(std::move(blocks));
+void LeakWatch::Window::add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last, std::uint64_t node_count) {
+  for (const auto& [group, bytes] : sums) levels.try_emplace(group, std::vector<std::uint64_t>(ends.size(), 0));
+  ends.push_back(last);
+  for (auto& [group, values] : levels) {
+    const auto found = sums.find(group);
+    values.push_back(found == sums.end() ? 0 : found->second);
   }
-  return causes_of(growing, growth_per_step(nodes_).value_or(0), recording_.device());
+  nodes.push_back(node_count);
+}
+
+void LeakWatch::Window::drop_first() {
+  before = ends.front();
+  ends.erase(ends.begin());
+  nodes.erase(nodes.begin());
+  for (auto& [group, values] : levels) values.erase(values.begin());
+}
+
+void LeakWatch::Window::drop_every_second() {
+  // The first of two: what it made is the second's then.
+  const auto halve = [](std::vector<std::uint64_t>& values) {
+    std::vector<std::uint64_t> kept;
+    for (std::size_t i = 1; i < values.size(); i += 2) kept.push_back(values[i]);
+    values = std::move(kept);
+  };
+  halve(ends);
+  halve(nodes);
+  for (auto& [group, values] : levels) halve(values);
+  stretch *= 2;
+}
+
+std::optional<double> LeakWatch::Window::growth_of(const Group& group, const std::vector<LiveBlock>& live) const {
+  const auto found = levels.find(group);
+  if (found == levels.end()) return std::nullopt;
+  std::vector<std::uint64_t> survivors(ends.size(), 0);
+  for (const LiveBlock& block : live) {
+    const auto end = std::ranges::lower_bound(ends, block.number);
+    if (block.number > before && end != ends.end())
+      survivors[static_cast<std::size_t>(end - ends.begin())] += block.bytes;
+  }
+  const std::optional<double> slope = growth_per_step(found->second, survivors);
+  return slope ? std::optional(*slope / static_cast<double>(stretch)) : std::nullopt;
+}
+
+std::vector<Leak> LeakWatch::leaks_now() const {
+  std::map<Group, std::vector<LiveBlock>> live;
+  for (const LiveBlock& block : mark({}, recording_.device()).blocks)
+    if (block.number > last_of_warmup_) live[group_of(block)].push_back(block);
+  std::vector<GrowingBlocks> growing;
+  for (auto& [group, blocks] : live) {
+    std::optional<double> slope = recent_.growth_of(group, blocks);
+    if (!slope) slope = whole_.growth_of(group, blocks);
+    if (slope) growing.push_back({.bytes_per_step = *slope, .blocks = std::move(blocks)});
+  }
+  std::optional<double> nodes = growth_per_step(recent_.nodes);
+  if (!nodes) nodes = growth_per_step(whole_.nodes);
+  return causes_of(growing, nodes.value_or(0), recording_.device());
 }
 
 /// The same leak may be found again with more bytes.

@@ -33,15 +33,36 @@ void RunProfile::beginning() {
   is_recording_ = true;
 }
 
+void RunProfile::step_begins() {
+  ForwardedProgress::step_begins();
+  if (is_recording_) profile_->resume();
+}
+
+/// What follows a step, a test or a saved state, is no part of the next one.
 void RunProfile::progress(const Progress& now) {
   ForwardedProgress::progress(now);
-  if (is_recording_ && now.phase == "train") profile_->step();
+  if (!is_recording_ || (now.phase != "train" && now.phase != "serve")) return;
+  profile_->pause();
+  profile_->step();
+  ++steps_;
 }
 
 std::vector<std::string> RunProfile::finish() {
   if (is_recording_) profile_->stop();
   is_recording_ = false;
   return files_;
+}
+
+std::string RunProfile::nothing_recorded() const {
+  if (profile_ == nullptr)
+    return options_.spec().empty() ? "" : "[profile] has settings and is off: profile.enabled = true records steps";
+  if (is_recording_ || cycle_ > 0) return {};
+  const std::int64_t before = options_.integer("skip_first") + options_.integer("wait") + options_.integer("warmup");
+  return fmt::format(
+      "[profile] recorded nothing: it begins with step {} of this run (skip_first = {}, wait = {}, warmup = {}), which "
+      "took {}: lower them, or let it take more",
+      before + 1, options_.integer("skip_first"), options_.integer("wait"), options_.integer("warmup"),
+      steps_ == 1 ? "one step" : fmt::format("{} steps", steps_));
 }
 
 void RunProfile::write(const profiler::Profile& profile) {

@@ -19,11 +19,14 @@ class RunProfile final : public ForwardedProgress {
   RunProfile(const ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner);
   ~RunProfile() override;
 
+  void step_begins() override;
   void progress(const Progress& now) override;
   void beginning() override;
 
   /// Ends the recording: names of the files that it wrote, in the folder.
   std::vector<std::string> finish();
+  /// After that: why nothing was recorded though the file speaks of a profile, a sentence; otherwise empty.
+  std::string nothing_recorded() const;
   /// Why something could not be written, the first reason.
   const std::optional<Error>& unwritten() const { return unwritten_; }
 
@@ -34,7 +37,7 @@ class RunProfile final : public ForwardedProgress {
   const std::filesystem::path folder_;
   std::unique_ptr<profiler::Profile> profile_;  ///< null: none is asked for
   bool is_recording_ = false;
-  std::int64_t cycle_ = 0;
+  std::int64_t cycle_ = 0, steps_ = 0;
   std::vector<std::string> files_;
   std::optional<Error> unwritten_;
 };

@@ -120,6 +120,8 @@ class OneRun {
     if (options_.is_cell() && unwritten_)  // nobody reads the table of a cell, and the sweep has no result to read
       say(options_.label + "\n" + table_of(summary_of(record_), experiment_, TableFormat::kTable).text());
     say_faults();
+    if (const std::string nothing = profile_->nothing_recorded(); !nothing.empty())
+      say(options_.label + "tenon: " + nothing);
     if (is_interrupted)
       say(options_.label +
           interrupted_message(record_.error, record_.result, options_.is_cell() ? "" : go_on_command()));

@@ -166,13 +166,17 @@ Phase phase_of(ContextId id) {
 }
 
 std::string path_of(ContextId id) {
+  constexpr std::string_view kEngines = "autograd::engine::evaluate_function: ";
   std::string path;
   for (; id != 0;) {
     const Context context = context_of(id);
+    id = context.parent;
+    // The engine's part of a node is around that, and says its name too.
+    if (!path.empty() && context.kind == Kind::kBackward && std::string_view(context.name).starts_with(kEngines))
+      continue;
     const bool is_root = context.kind == Kind::kModule && *context.name == '\0';
     path.insert(0, path.empty() ? "" : " > ");
     path.insert(0, is_root ? context.type : context.name);
-    id = context.parent;
   }
   return path;
 }

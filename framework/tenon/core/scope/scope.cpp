@@ -114,6 +114,13 @@ ContextId in_module_of(ContextId forward, ContextId context) {
   return child_of(context, Kind::kModule, wanted.name, Phase::kOther, wanted.type);
 }
 
+/// A function that differentiates inside of its own backward is a part of that.
+bool is_in_phase(ContextId context, Phase phase) {
+  for (ContextId id = innermost(context, Kind::kPhase); id != 0; id = innermost(context_of(id).parent, Kind::kPhase))
+    if (context_of(id).phase == phase) return true;
+  return false;
+}
+
 template <class Tell>
 void tell(std::uint32_t what, const Tell& tell) noexcept {
   ThreadState* const state = own();
@@ -176,6 +183,7 @@ std::uint32_t thread_number() noexcept {
 [[gnu::cold]] void Scope::enter(const Entered& given, const char* type) noexcept {
   ThreadState* const state = own();
   if (is_entered_ || state == nullptr || state->is_telling) return;
+  if (given.kind == Kind::kPhase && is_in_phase(state->context, given.phase)) return;
   Entered entered = given;
   try {
     const ContextId parent = given.forward == 0 ? state->context : in_module_of(given.forward, state->context);

@@ -46,8 +46,8 @@ std::string_view without_result(std::string_view name) {
 /// Functions of Tenon's library and program: by where they are, or by their name.
 bool is_tenons(const StackFrame& frame) {
   return file_name(frame).starts_with("libtenon.so") || frame.file == "tenon" || frame.file.ends_with("/bin/tenon") ||
-         frame.file.find("/framework/tenon/") != std::string::npos ||  // what a header inlines has a bare name
-         frame.file.find("/include/tenon/") != std::string::npos || without_result(frame.name).starts_with("tenon::");
+         frame.file.find("framework/tenon/") != std::string::npos ||  // what a header inlines has a bare name
+         frame.file.find("include/tenon/") != std::string::npos || without_result(frame.name).starts_with("tenon::");
 }
 
 /// Of Tenon's functions those that every allocation and every run has.

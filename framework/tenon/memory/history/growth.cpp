@@ -1,35 +1,112 @@
-// Growth of a series: its later half lies above its earlier one, in steps.
+// The pattern of growth, and the trend where only sums are known.
 #include <tenon/memory/history/growth.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <vector>
 
 namespace tenon {
 
 namespace {
 
-double mean(std::span<const std::uint64_t> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+using Values = std::vector<std::uint64_t>;
+
+constexpr std::size_t kMostValues = 128;  ///< pairs are compared: of more values each stretch counts with its least
+
+/// What a series never comes below again, at each of its values.
+Values lower_bound_of(std::span<const std::uint64_t> levels) {
+  Values bound(levels.begin(), levels.end());
+  for (std::size_t i = bound.size() - 1; i > 0; --i) bound[i - 1] = std::min(bound[i - 1], bound[i]);
+  return bound;
+}
+
+/// What is added at each value: one less than there are values.
+Values rises_of(std::span<const std::uint64_t> bound) {
+  Values rises;
+  for (std::size_t i = 1; i < bound.size(); ++i) rises.push_back(bound[i] - bound[i - 1]);
+  return rises;
+}
+
+double sum(std::span<const std::uint64_t> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+bool keeps_rising(std::span<const std::uint64_t> rises) {
+  constexpr std::size_t kLeastRises = 3, kThirds = 3;
+  constexpr double kRest = 2, kLeastOfEarlier = 0.2;
+  const std::size_t count = rises.size();
+  std::size_t at_rises = 0, longest = 0, next = 0;  // next: after the last rise
+  std::size_t in_third[kThirds] = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    if (rises[i] == 0) continue;
+    ++at_rises;
+    ++in_third[i * kThirds / count];
+    longest = std::max(longest, i + 1 - next);
+    next = i + 1;
+  }
+  if (at_rises < kLeastRises || std::ranges::find(in_third, 0U) != std::end(in_third)) return false;
+  if (static_cast<double>(count - next) > kRest * static_cast<double>(longest)) return false;
+  const std::size_t half = count / 2;
+  return sum(rises.last(half)) >= kLeastOfEarlier * sum(rises.first(half));
+}
+
+/// Mann, Nonparametric tests against trend (1945), with the correction for ties of Kendall, Rank correlation methods.
+bool has_trend(std::span<const std::uint64_t> levels) {
+  constexpr double kDeviations = 3, kNearlyAll = 0.85;
+  const auto n = static_cast<double>(levels.size());
+  double score = 0;
+  std::map<std::uint64_t, double> ties;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    ++ties[levels[i]];
+    for (std::size_t j = i + 1; j < levels.size(); ++j) score += (levels[j] > levels[i]) - (levels[j] < levels[i]);
+  }
+  double variance = n * (n - 1) * (2 * n + 5);
+  for (const auto& [level, count] : ties) variance -= count * (count - 1) * (2 * count + 5);
+  const double deviation = std::sqrt(variance / 18);
+  // So few values cannot be further from chance than this.
+  const double pairs = n * (n - 1) / 2, most = (pairs - 1) / std::sqrt(n * (n - 1) * (2 * n + 5) / 18);
+  return most < kDeviations ? score >= kNearlyAll * pairs : score - 1 >= kDeviations * deviation;
+}
+
+/// Sen, Estimates of the regression coefficient based on Kendall's tau (1968).
+double median_slope(std::span<const std::uint64_t> levels) {
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    for (std::size_t j = i + 1; j < levels.size(); ++j)
+      slopes.push_back((static_cast<double>(levels[j]) - static_cast<double>(levels[i])) / static_cast<double>(j - i));
+  const auto middle = slopes.begin() + static_cast<std::ptrdiff_t>(slopes.size() / 2);
+  std::ranges::nth_element(slopes, middle);
+  return *middle;
 }
 
 }  // namespace
 
-std::optional<double> growth_per_step(std::span<const std::uint64_t> values) {
-  constexpr std::size_t kLeastHeights = 3;
-  if (values.size() < kLeastStepsOfGrowth) return std::nullopt;
-  const std::size_t half = values.size() / 2;
-  const auto earlier = values.first(half), later = values.last(half);
-  if (*std::ranges::min_element(later) <= *std::ranges::max_element(earlier)) return std::nullopt;
-  std::size_t heights = 0, last = 0;
-  std::uint64_t highest = values.front();
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    if (values[i] <= highest) continue;
-    highest = values[i];
-    last = i;
-    ++heights;
+std::optional<double> growth_per_step(std::span<const std::uint64_t> levels) {
+  if (levels.size() < kLeastStepsOfGrowth) return std::nullopt;
+  const std::size_t stretch = (levels.size() + kMostValues - 1) / kMostValues;
+  Values least;
+  for (std::size_t from = 0; from < levels.size(); from += stretch)
+    least.push_back(std::ranges::min(levels.subspan(from, std::min(stretch, levels.size() - from))));
+  if (!keeps_rising(rises_of(lower_bound_of(least))) || !has_trend(least)) return std::nullopt;
+  const double slope = median_slope(least);
+  // Most pairs of a rare rise are level.
+  const double mean =
+      (static_cast<double>(least.back()) - static_cast<double>(least.front())) / static_cast<double>(least.size() - 1);
+  return (slope > 0 ? slope : mean) / static_cast<double>(stretch);
+}
+
+std::optional<double> growth_per_step(std::span<const std::uint64_t> levels, std::span<const std::uint64_t> survivors) {
+  if (levels.size() < kLeastStepsOfGrowth) return std::nullopt;
+  const Values bound = lower_bound_of(levels);
+  if (keeps_rising(survivors) && keeps_rising(rises_of(bound))) {
+    // The step that ended last may hold what it still gives back.
+    const double made = sum(survivors) / static_cast<double>(survivors.size());
+    return std::min(made, static_cast<double>(bound.back() - bound.front()) / static_cast<double>(bound.size() - 1));
   }
-  if (heights < kLeastHeights || last < values.size() - half) return std::nullopt;
-  return (mean(later) - mean(earlier)) / static_cast<double>(values.size() - half);
+  // A queue has some of several steps.
+  constexpr std::size_t kLastSteps = 2;
+  if (sum(survivors.first(survivors.size() - kLastSteps)) > 0) return std::nullopt;
+  return growth_per_step(levels);
 }
 
 }  // namespace tenon

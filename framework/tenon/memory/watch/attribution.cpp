@@ -90,20 +90,18 @@ void Attribution::entered(const scopes::Entered& scope) noexcept {
   if (scope.kind != scopes::Kind::kPhase) return;
   std::lock_guard lock(mutex_);
   const auto live = static_cast<std::size_t>(live_bytes_);
-  // A function that differentiates inside of its own backward is a part of that.
-  const bool is_nested =
-      std::ranges::any_of(open_, [&](const OpenPhase& outer) { return outer.memory.phase == name_of(scope.phase); });
   open_.push_back({.memory = {.phase = name_of(scope.phase), .before_bytes = live, .peak_bytes = live, .mark = mark_},
-                   .is_nested = is_nested});
+                   .thread = scopes::thread_number()});
 }
 
 void Attribution::left(scopes::Kind kind, scopes::ContextId context) noexcept {
   if (kind != scopes::Kind::kPhase) return;
   std::lock_guard lock(mutex_);
-  if (open_.empty()) return;
-  OpenPhase ended = std::move(open_.back());
-  open_.pop_back();
-  if (ended.is_nested) return;
+  const auto last = std::find_if(open_.rbegin(), open_.rend(),
+                                 [](const OpenPhase& phase) { return phase.thread == scopes::thread_number(); });
+  if (last == open_.rend()) return;  // it was entered before there was anybody to be told
+  OpenPhase ended = std::move(*last);
+  open_.erase(std::next(last).base());
   ended.memory.after_bytes = static_cast<std::size_t>(live_bytes_);
   PhaseMemory& most = phases_[scopes::phase_of(context)];
   ended.memory.times = most.times + 1;
@@ -136,9 +134,24 @@ void Attribution::check(const MemoryStats& stats, std::string_view when) {
                                 name_of(static_cast<Purpose>(i)), stats.requested_by_purpose[i].current);
     return;
   }
-  if (live_bytes_ != stats.requested_bytes.current)
-    disagreement_ = fmt::format("{}: {} bytes are attributed, and the allocator has {}", when, live_bytes_,
-                                stats.requested_bytes.current);
+  const auto compare = [&](std::string_view by, std::int64_t bytes) {
+    if (bytes != stats.requested_bytes.current && disagreement_.empty())
+      disagreement_ = fmt::format("{}: {} bytes are attributed{}, and the allocator has {}", when, bytes, by,
+                                  stats.requested_bytes.current);
+  };
+  compare("", live_bytes_);
+  std::map<std::string, std::int64_t> by_module, by_operator;
+  for (const AttributedBytes& row : composition_locked(now_)) {
+    by_module[row.module] += static_cast<std::int64_t>(row.bytes);
+    by_operator[row.operator_name] += static_cast<std::int64_t>(row.bytes);
+  }
+  const auto sum = [](const std::map<std::string, std::int64_t>& rows) {
+    std::int64_t bytes = 0;
+    for (const auto& [name, of_one] : rows) bytes += of_one;
+    return bytes;
+  };
+  compare(" to modules", sum(by_module));
+  compare(" to operators", sum(by_operator));
 }
 
 std::vector<AttributedBytes> Attribution::composition_locked(const Table& table) const {

@@ -62,8 +62,9 @@ struct AttributionReport {
   /// Of former steps, and neither parameters nor what an optimizer or a data set keeps: given back too late, if it is
   /// not meant to live.
   std::vector<AttributedBytes> held_over;
-  std::uint64_t checks = 0;  ///< how often the sums were held against the allocator's figures
-  std::string disagreement;  ///< the first one; empty: they were equal every time
+  std::int64_t after_step = 0;  ///< of a run that was resumed: what was until that step is not in here
+  std::uint64_t checks = 0;     ///< how often the sums were held against the allocator's figures
+  std::string disagreement;     ///< the first one; empty: they were equal every time
   /// At a failure of a request of that size: the stretch that would have served it but for the blocks that pin it.
   std::size_t failed_bytes = 0, hole_bytes = 0, hole_free_bytes = 0;
   std::vector<Pin> pins;
@@ -80,7 +81,8 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
 
   /// The block at that address belongs to that module, wherever it was allocated: a parameter, its gradient or state.
   TENON_API void own(const void* address, const std::string& module);
-  /// Holds the sums against the allocator's figures of this moment: by purpose, and in all.
+  /// Holds the sums against the allocator's figures of this moment: by purpose, and by module, by operator and by
+  /// purpose of all rows that a report would have.
   TENON_API void check(const MemoryStats& stats, std::string_view when);
   TENON_API AttributionReport report() const;
   /// The same for a request that failed, with what pins the largest hole in the allocator's segments.
@@ -105,7 +107,7 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   struct OpenPhase {
     scopes::ContextId context = 0;
     PhaseMemory memory;
-    bool is_nested = false;  ///< in one of the same name, which counts
+    std::uint32_t thread = 0;  ///< that is in it
   };
 
   void entered(const scopes::Entered& scope) noexcept override;
@@ -130,7 +132,7 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   std::uint64_t marks_ = 0;
   scopes::ContextId peak_context_ = 0;
   std::size_t peak_request_bytes_ = 0;
-  std::vector<OpenPhase> open_;
+  std::vector<OpenPhase> open_;  ///< of all threads; of each, the outer ones first
   std::map<scopes::Phase, PhaseMemory> phases_;
   std::uint64_t checks_ = 0;
   std::string disagreement_;

@@ -1,15 +1,12 @@
-// Live bytes by site at the ends of steps. What grows there is told by memory/history/growth.h.
-#include <tenon/core/units.h>
+// Where steps end, and the growth between them. Sites and their series: site_series.h.
 #include <tenon/memory/history/growth.h>
 #include <tenon/replay/results/growth.h>
 #include <tenon/replay/results/own_frames.h>
+#include <tenon/replay/results/site_series.h>
 #include <tenon/replay/trace/trace_builder.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 namespace tenon::replay {
 
@@ -35,16 +32,6 @@ bool is_step(const std::string& mark) {
   return mark.starts_with("step") || mark.starts_with("iteration") || mark.starts_with("ProfilerStep");
 }
 
-StackId stack_of(const Trace& trace, std::size_t allocation) {
-  return trace.stack_of_allocation.empty() ? 0 : trace.stack_of_allocation[allocation];
-}
-
-using Request = std::tuple<StackId, std::uint64_t, std::uint16_t>;  // stack, bytes, stream
-
-Request request_of(const Trace& trace, const TraceEvent& entry, std::size_t allocation) {
-  return {stack_of(trace, allocation), entry.bytes, entry.stream};
-}
-
 /// The count that many requests have in common, least first: a layer that there is twelve times has twelve times as
 /// many.
 std::uint64_t steps_by_counts(const std::map<Request, std::uint64_t>& counts) {
@@ -55,11 +42,6 @@ std::uint64_t steps_by_counts(const std::map<Request, std::uint64_t>& counts) {
   for (const auto& [count, requests] : how_many)
     if (10 * requests >= all && (requests >= 2 || all == 1)) return count;
   return 0;
-}
-
-std::string blocks_of(const Trace& trace, const Request& request) {
-  return fmt::format("blocks of {} on stream {}", format_bytes(std::get<1>(request)),
-                     trace.streams[std::get<2>(request)]);
 }
 
 /// What is allocated once in each layer looks like a step too, and in one forward pass more lives with every layer. But
@@ -107,97 +89,35 @@ class StepEvidence {
   std::size_t ends_ = 0;
 };
 
-std::string site_name(const Trace& trace, const Request& request, bool names_all) {
-  const StackId stack = std::get<0>(request);
-  return stack != 0 ? call_site(trace, stack, names_all) : blocks_of(trace, request);
-}
-
-class SiteSeries {
- public:
-  SiteSeries(const Trace& trace, bool names_all)
-      : trace_(trace), names_all_(names_all), site_of_slot_(trace.slot_count) {}
-
-  void take(const TraceEvent& entry, std::size_t allocation) {
-    if (entry.kind == EventKind::kAllocate) {
-      const std::size_t site = site_of(entry, allocation);
-      site_of_slot_[entry.slot] = site;
-      live_[site].bytes += entry.bytes;
-      ++live_[site].blocks;
-    } else if (entry.kind == EventKind::kFree) {
-      Live& live = live_[site_of_slot_[entry.slot]];
-      live.bytes -= entry.bytes;
-      --live.blocks;
-      live.least = std::min(live.least, live.bytes);
-      live.fewest = std::min(live.fewest, live.blocks);
-    }
-  }
-
-  /// Of each step the least counts: what it gives back is no growth, wherever in it the end is told.
-  void end_step() {
-    if (ends_++ > 0) {
-      for (Live& live : live_) {
-        live.series.resize(ends_ - 2);  // sites that are new had nothing before
-        live.series.push_back(live.least);
-        live.blocks_then.resize(ends_ - 2);
-        live.blocks_then.push_back(live.fewest);
-      }
-    }
-    for (Live& live : live_) {
-      live.least = live.bytes;
-      live.fewest = live.blocks;
-    }
-  }
-
-  std::vector<GrowingSite> growing(double steps_between) const {
-    std::vector<GrowingSite> sites;
-    for (std::size_t i = 0; i < live_.size(); ++i) {
-      const Live& live = live_[i];
-      if (live.series.size() + 1 != ends_) continue;
-      const std::optional<double> slope = growth_per_step(live.series);
-      if (!slope) continue;
-      const std::uint64_t first = live.blocks_then.front(), last = live.blocks_then.back();
-      sites.push_back({.site = names_[i],
-                       .bytes_per_step = *slope / steps_between,
-                       .bytes = live.series.back() - live.series.front(),
-                       .blocks = last - std::min(first, last)});
-    }
-    std::ranges::stable_sort(sites, std::ranges::greater(), &GrowingSite::bytes_per_step);
-    return sites;
-  }
-
- private:
-  struct Live {
-    std::uint64_t bytes = 0, blocks = 0;
-    std::uint64_t least = 0, fewest = 0;  ///< since the step began
-    std::vector<std::uint64_t> series, blocks_then;
+/// Ends of steps at a request that comes once in each; false where there is none.
+bool told_by_requests(const Trace& trace, bool of_any_size, Steps& steps) {
+  const auto request_at = [&](const TraceEvent& entry, std::size_t allocation) {
+    Request request = request_of(trace, entry, allocation);
+    if (of_any_size) std::get<1>(request) = 0;
+    return request;
   };
-
-  std::size_t site_of(const TraceEvent& entry, std::size_t allocation) {
-    // With its stack, of whatever size; without one by size and stream.
-    Request request = request_of(trace_, entry, allocation);
-    if (const StackId stack = std::get<0>(request); stack != 0) request = {stack, 0, 0};
-    const auto [known, is_new] = site_of_request_.try_emplace(request);
-    if (is_new) {
-      const std::string name = site_name(trace_, request, names_all_);
-      const auto [site, is_first] = site_of_name_.try_emplace(name, names_.size());
-      if (is_first) {
-        names_.push_back(name);
-        live_.emplace_back();
-      }
-      known->second = site->second;
-    }
-    return known->second;
-  }
-
-  const Trace& trace_;
-  const bool names_all_;
-  std::vector<std::size_t> site_of_slot_;
-  std::map<Request, std::size_t> site_of_request_;
-  std::map<std::string, std::size_t> site_of_name_;
-  std::vector<std::string> names_;
-  std::vector<Live> live_;
-  std::size_t ends_ = 0;
-};
+  const auto is_one = [&](const TraceEvent& entry, std::size_t allocation) {
+    return entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
+           (!of_any_size || stack_of(trace, allocation) != 0);
+  };
+  std::map<Request, std::uint64_t> counts;
+  std::vector<Request> order;
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    if (!is_one(entry, allocation)) return;
+    const Request request = request_at(entry, allocation);
+    if (++counts[request] == 1) order.push_back(request);
+  });
+  const std::uint64_t count = steps_by_counts(counts);
+  if (count == 0) return false;
+  const auto beat = std::ranges::find_if(order, [&](const Request& request) { return counts[request] == count; });
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
+    if (is_one(entry, allocation) && request_at(entry, allocation) == *beat) steps.ends.push_back(event);
+  });
+  const StackId stack = std::get<0>(*beat);
+  steps.told_by = of_any_size ? "what is allocated at " + call_site(trace, stack)
+                              : blocks_of(trace, *beat) + (stack != 0 ? " at " + call_site(trace, stack) : "");
+  return true;
+}
 
 }  // namespace
 
@@ -211,23 +131,9 @@ Steps steps_of(const Trace& trace) {
     return steps;
   }
   steps.ends.clear();
-  std::map<Request, std::uint64_t> counts;
-  std::vector<Request> order;
-  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
-    if (entry.kind != EventKind::kAllocate || allocation < trace.facts.seeded_blocks) return;
-    const Request request = request_of(trace, entry, allocation);
-    if (++counts[request] == 1) order.push_back(request);
-  });
-  const std::uint64_t count = steps_by_counts(counts);
-  if (count == 0) return steps;
-  const auto beat = std::ranges::find_if(order, [&](const Request& request) { return counts[request] == count; });
-  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
-    if (entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
-        request_of(trace, entry, allocation) == *beat)
-      steps.ends.push_back(event);
-  });
-  const StackId stack = std::get<0>(*beat);
-  steps.told_by = blocks_of(trace, *beat) + (stack != 0 ? " at " + call_site(trace, stack) : "");
+  // Where every batch has another length, its stacks still come as often.
+  if (!told_by_requests(trace, /*of_any_size=*/false, steps) && !trace.stack_of_allocation.empty())
+    told_by_requests(trace, /*of_any_size=*/true, steps);
   return steps;
 }
 
@@ -236,7 +142,8 @@ HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   if (steps.ends.size() >= kLeastStepsOfGrowth + kWarmup)
     steps.ends.erase(steps.ends.begin(), steps.ends.begin() + kWarmup);
   if (steps.ends.size() <= kLeastStepsOfGrowth) return {};
-  HistoryGrowth growth{.steps = steps.ends.size() - 1, .told_by = steps.told_by, .sites = {}};
+  HistoryGrowth growth{
+      .steps = steps.ends.size() - 1, .told_by = steps.told_by, .sites = {}, .begins = steps.ends.front()};
   const std::size_t stride = (steps.ends.size() + kMostEnds - 1) / kMostEnds;
   SiteSeries series(trace, names_all_frames);
   StepEvidence evidence(trace);
@@ -264,23 +171,16 @@ Trace without_growth(const Trace& trace, const HistoryGrowth& growth, bool names
     if (entry.kind == EventKind::kAllocate) allocation_in[entry.slot] = allocation;
     if (entry.kind == EventKind::kFree) is_freed[allocation_in[entry.slot]] = true;
   });
-  std::map<Request, bool> grows;
-  const auto is_leaked = [&](const TraceEvent& entry, std::size_t allocation) {
-    if (is_freed[allocation]) return false;
-    const Request request = request_of(trace, entry, allocation);
-    const auto [known, is_new] = grows.try_emplace(request, false);
-    if (is_new) {
-      const std::string name = site_name(trace, request, names_all_frames);
-      known->second = std::ranges::find(growth.sites, name, &GrowingSite::site) != growth.sites.end();
-    }
-    return known->second;
+  GrowingRequests grows(growth, trace, names_all_frames);
+  const auto is_leaked = [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
+    return !is_freed[allocation] && grows.contain(entry, event, allocation);
   };
   TraceBuilder builder(trace.path);
   std::vector<std::uint32_t> slot_of(trace.slot_count);
   std::vector<bool> is_left_out(trace.slot_count);
-  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
     const bool has_block = entry.kind != EventKind::kMark && entry.kind != EventKind::kEmptyCache;
-    if (entry.kind == EventKind::kAllocate) is_left_out[entry.slot] = is_leaked(entry, allocation);
+    if (entry.kind == EventKind::kAllocate) is_left_out[entry.slot] = is_leaked(entry, event, allocation);
     if (!has_block || !is_left_out[entry.slot]) builder.repeat(trace, entry, slot_of);
     if (entry.kind == EventKind::kAllocate && allocation + 1 == trace.facts.seeded_blocks) builder.recording_starts();
   });

@@ -13,23 +13,28 @@ namespace tenon::replay {
 /// The ends of the steps of a history, as counts of events before them.
 struct Steps {
   std::vector<std::uint64_t> ends;
-  std::string told_by;  ///< "marks", or the allocation that comes once a step; empty where no steps are known
+  std::string told_by;  ///< "marks", or the allocation or call site that comes once a step; empty: no steps are known
 };
 /// By marks whose names begin with "step", "iteration" or "ProfilerStep"; where there are none, by what is allocated as
 /// often as many other things are, and least often of these: once a step. Fewer than four steps are none.
 TENON_API Steps steps_of(const Trace& trace);
 
 struct GrowingSite {
-  std::string site;  ///< call_site(), or "blocks of 1.00 MiB on stream 0" where the file has no stacks
+  /// call_site(); where the file has no stacks, "blocks of 1.00 MiB on stream 0", or those of many sizes together, none
+  /// of which grows by itself: "blocks of 7 sizes, 600 B to 1.00 KiB, on stream 0"
+  std::string site;
   double bytes_per_step = 0;
   std::uint64_t bytes = 0;   ///< more at the least moment of the last step than at that of the first one that counts
   std::uint64_t blocks = 0;  ///< the same in blocks
+  std::uint64_t least_block_bytes = 0, most_block_bytes = 0;  ///< of many sizes together; otherwise 0
+  std::uint16_t stream = 0;                                   ///< of these, as an index of Trace::streams
 };
 
 struct HistoryGrowth {
   std::uint64_t steps = 0;  ///< that were compared; 0: none are known
   std::string told_by;
   std::vector<GrowingSite> sites;  ///< those that grow most first; empty: nothing does
+  std::uint64_t begins = 0;        ///< events before the first step that was compared
 };
 TENON_API HistoryGrowth growth_of(const Trace& trace, bool names_all_frames = false);
 

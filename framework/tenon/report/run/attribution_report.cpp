@@ -177,6 +177,11 @@ std::string cause_of(const std::string& mark, const std::string& at, std::size_t
   return text;
 }
 
+/// Of a run that was resumed.
+std::string since(std::int64_t step) {
+  return step == 0 ? std::string() : fmt::format(" (since step {}, where this part of the run began)", step + 1);
+}
+
 }  // namespace
 
 std::vector<ModuleMemory> module_tree(const std::vector<AttributedBytes>& composition) {
@@ -210,7 +215,8 @@ std::string attribution_json(const memory::AttributionReport& report) {
                      {"blocks", bytes.blocks}});
     return all;
   };
-  Json json = {{"peak_requested_bytes", report.peak_bytes},
+  Json json = {{"after_step", report.after_step},
+               {"peak_requested_bytes", report.peak_bytes},
                {"peak_mark", report.peak_mark},
                {"peak_at", report.peak_at},
                {"peak_request_bytes", report.peak_request_bytes},
@@ -249,16 +255,17 @@ std::string attribution_html(const std::string& attribution_json) {
   if (!attribution.is_object()) return {};
   const std::vector<AttributedBytes> composition = composition_of(attribution.value("peak", Json::array()));
   const std::string moment =
-      fmt::format("{} lived at the peak{}.", format_bytes(attribution.value("peak_requested_bytes", std::size_t{0})),
+      fmt::format("{} lived at the peak{}{}.", format_bytes(attribution.value("peak_requested_bytes", std::size_t{0})),
                   cause_of(attribution.value("peak_mark", ""), attribution.value("peak_at", ""),
-                           attribution.value("peak_request_bytes", std::size_t{0})));
+                           attribution.value("peak_request_bytes", std::size_t{0})),
+                  since(attribution.value("after_step", std::int64_t{0})));
   return "<h2>Whose it was at the peak</h2>\n" + html_paragraph(moment) + picture(own_parts(composition)) +
          "<h2>The modules at the peak</h2>\n<div class=\"wide\">" + tree_table(module_tree(composition)) +
          "</div>\n<h2>The operators at the peak</h2>\n" + operator_table(composition) +
          phase_table(attribution.value("phases", Json::array()));
 }
 
-std::string attribution_remark(const memory::AttributionReport& report) {
+std::string attribution_remark(const memory::AttributionReport& report, const std::string& device) {
   constexpr std::size_t kNamed = 3;
   std::vector<ModuleMemory> modules = own_parts(report.peak);
   std::ranges::stable_sort(modules, std::ranges::greater(), &ModuleMemory::all);
@@ -266,8 +273,10 @@ std::string attribution_remark(const memory::AttributionReport& report) {
   for (std::size_t i = 0; i < std::min(kNamed, modules.size()); ++i)
     most += fmt::format("{}{} {}", i == 0 ? "" : ", ", modules[i].module.empty() ? kOutside : modules[i].module,
                         format_bytes(modules[i].all()));
-  return fmt::format("whose: {} requested at the peak{}; most: {}\n", format_bytes(report.peak_bytes),
-                     cause_of(report.peak_mark, report.peak_at, report.peak_request_bytes), most);
+  return fmt::format("whose{}: {} requested at the peak{}{}; most: {}\n", device.empty() ? "" : " on " + device,
+                     format_bytes(report.peak_bytes),
+                     cause_of(report.peak_mark, report.peak_at, report.peak_request_bytes), since(report.after_step),
+                     most);
 }
 
 namespace {

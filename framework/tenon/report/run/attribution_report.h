@@ -23,8 +23,9 @@ TENON_API std::vector<ModuleMemory> module_tree(const std::vector<memory::Attrib
 TENON_API std::string attribution_json(const memory::AttributionReport& report);
 /// The parts of the run's page, of that; empty where it is no object.
 TENON_API std::string attribution_html(const std::string& attribution_json);
-/// Under the table of a run: the moment and cause of the peak, and which modules had most of it.
-TENON_API std::string attribution_remark(const memory::AttributionReport& report);
+/// Under the table of a run: the moment and cause of the peak, and which modules had most of it. `device`: where there
+/// are several.
+TENON_API std::string attribution_remark(const memory::AttributionReport& report, const std::string& device = {});
 
 /// After a failure: who holds what lived, what pins the largest hole, what of former steps still lives.
 TENON_API std::string failure_text(const memory::AttributionReport& at_failure);

@@ -186,6 +186,16 @@ std::string what_went_wrong(const Json& result) {
   return text;
 }
 
+/// Whose their memory was: a run on several devices.
+std::string of_other_devices(const Json& result) {
+  std::string text;
+  for (const Json& device : result.value("devices", Json::array()))
+    if (device.contains("attribution"))
+      text +=
+          "<h2>" + html_escape(device.value("device", "")) + "</h2>\n" + attribution_html(device["attribution"].dump());
+  return text;
+}
+
 }  // namespace
 
 std::string run_html(const std::string& result_json) {
@@ -204,7 +214,7 @@ std::string run_html(const std::string& result_json) {
   body += outside_the_steps(result);
   body += chart("Loss", false, {line_of("training loss", losses(result))});
   body += "<h2>Memory</h2>\n" + facts(memory) + off_by(result) + purposes(memory) +
-          attribution_html(result.value("attribution", Json()).dump()) + settings(result);
+          attribution_html(result.value("attribution", Json()).dump()) + of_other_devices(result) + settings(result);
   body += "<h2>Made on</h2>\n" + facts(result.value("environment", Json::object()));
   return html_page("Tenon run: " + result.value("name", std::string("experiment")), body);
 }

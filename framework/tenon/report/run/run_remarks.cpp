@@ -90,7 +90,11 @@ std::string growth_remark(const ExperimentResult& result) {
 }
 
 std::string memory_remarks(const ExperimentResult& result) {
-  return growth_remark(result) + (result.attribution ? attribution_remark(*result.attribution) : "");
+  std::string text = growth_remark(result);
+  if (result.attribution) text += attribution_remark(*result.attribution);
+  for (const DeviceResult& device : result.devices)
+    if (device.attribution) text += attribution_remark(*device.attribution, device.device);
+  return text;
 }
 
 std::string peak_remark(const std::vector<RunSummary>& runs) {

@@ -143,6 +143,7 @@ Json devices_json(const ExperimentResult& result) {
                            {"hidden_copy_ms", device.estimated->hidden_copy_ms},
                            {"idle", device.estimated->idle}};
     }
+    if (device.attribution) json["attribution"] = Json::parse(attribution_json(*device.attribution));
     devices.push_back(std::move(json));
   }
   return devices;

@@ -262,7 +262,7 @@ SectionSpec profile_section() {
        OptionSpec::boolean("stacks", false, "where the program called them (slow)"),
        OptionSpec::boolean("flops", false, "floating-point operations"),
        OptionSpec::text("sort_by", "self_cpu_time_total", "what the tables are sorted by, the largest first")
-           .one_of(profiler::sort_keys()),
+           .one_of(profiler::sort_words()),
        OptionSpec::integer("row_limit", 100, "rows of a table; -1 = all").range(std::int64_t{-1}, kMany)},
       {}};
 }

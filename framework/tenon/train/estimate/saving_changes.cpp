@@ -3,6 +3,7 @@
 
 #include <tenon/core/seconds_since.h>
 #include <tenon/core/units.h>
+#include <tenon/train/estimate/address_run.h>
 #include <tenon/train/estimate/memory_estimate.h>
 
 #include <fmt/format.h>
@@ -36,6 +37,16 @@ std::vector<Candidate> candidates_for(const Options& train) {
   return all;
 }
 
+/// A run that never reserves what a ceiling allows is the same under it; another one is run once more, under it.
+bool fits(const ExperimentConfig& config, const MemoryEstimate& estimate) {
+  const std::size_t capacity = train::configured_capacity(config);
+  const bool has_other_ceilings = !train::under_ceilings(config, capacity).allocator.layers.empty();
+  const auto is_within = [&](const DeviceEstimate& device) {
+    return capacity == 0 || device.reserved_bytes <= static_cast<std::int64_t>(capacity);
+  };
+  return (!has_other_ceilings && std::ranges::all_of(estimate.devices, is_within)) || !estimate_shortage(config);
+}
+
 std::optional<SavingChange> tried(ExperimentConfig config, const Candidate& candidate) {
   try {
     config.sections.find("train")->second.set_text(candidate.option, candidate.value);
@@ -46,7 +57,7 @@ std::optional<SavingChange> tried(ExperimentConfig config, const Candidate& cand
     return SavingChange{.setting = fmt::format("train.{}={}", candidate.option, value),
                         .peak_requested_bytes = estimate.memory.requested_bytes.peak,
                         .peak_reserved_bytes = estimate.memory.reserved_bytes.peak,
-                        .fits = !estimate_shortage(config)};
+                        .fits = fits(config, estimate)};
   } catch (const std::exception&) {  // this experiment cannot have it
     return std::nullopt;
   }
@@ -78,8 +89,8 @@ std::string SavingChanges::text() const {
   constexpr std::size_t kNamed = 3;
   if (changes.empty()) return {};
   const auto size = [](std::int64_t bytes) { return format_bytes(static_cast<std::size_t>(bytes)); };
-  std::string text =
-      fmt::format("What would save most (two steps on addresses each, {} as it is):\n", size(peak_requested_bytes));
+  std::string text = fmt::format("What would save most (runs on addresses until their memory settles, {} as it is):\n",
+                                 size(peak_requested_bytes));
   for (std::size_t i = 0; i < std::min(kNamed, changes.size()); ++i)
     text +=
         fmt::format("  {:<36} {:>10} at the peak, {:>10} less{}\n", changes[i].setting,

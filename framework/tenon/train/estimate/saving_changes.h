@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-/// One setting, and the peaks of a run of two steps with it.
+/// One setting, and the peaks of a run with it, until its memory has settled.
 struct SavingChange {
   std::string setting;  ///< as on the command line: "train.checkpoint=true"
   std::int64_t peak_requested_bytes = 0;

@@ -113,6 +113,7 @@ class Serving {
 
   void timed_step() {
     AllocatorStack& allocator = device_.allocator();
+    progress_.step_begins();
     allocator.mark(fmt::format("step {}", result_.steps + 1));
     if (scopes::is_listening()) scopes::tell_marked(fmt::format("step {}", result_.steps + 1));
     progress_.entering(fmt::format("step {}, {} of {} requests served", result_.steps + 1, served_, requests_.size()));

@@ -15,6 +15,7 @@
 #include <tenon/train/model.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace tenon::train {
@@ -24,6 +25,8 @@ class DataParallel {
   /// Copies of `first` on the other devices of the experiment. Throws what make_model_on_device() throws.
   DataParallel(const ExperimentConfig& config, const ModelRequest& request, const Model& first);
 
+  /// The models on the other devices.
+  std::span<const Model> copies() const { return std::span(models_).subspan(1); }
   /// Whether losses are computed on the first device, of all outputs: train.parallel_loss, and a model whose loss reads
   /// what its last forward pass left has it where that ran.
   bool loss_on_first() const { return loss_on_first_; }

@@ -4,6 +4,7 @@
 #include <tenon/train/training.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,8 +12,7 @@ namespace tenon::train {
 
 namespace {
 
-void own(memory::Attribution& attribution, const Tensor& tensor, const std::string& module) {
-  if (!tensor.defined()) return;
+void own_block(memory::Attribution& attribution, const Tensor& tensor, const std::string& module) {
   const StorageImpl& storage = tensor.impl().storage();
   if (storage.is_there() && storage.nbytes() > 0) attribution.own(storage.block().data, module);
 }
@@ -20,9 +20,12 @@ void own(memory::Attribution& attribution, const Tensor& tensor, const std::stri
 }  // namespace
 
 void name_owners(memory::Attribution& attribution, const nn::Module& module, optim::Optimizer* optimizer,
-                 const std::vector<Tensor>& trained) {
+                 const std::vector<Tensor>& trained, const std::optional<Device>& only) {
   std::map<std::string, std::string> module_of_state;
   std::size_t next = 0;
+  const auto own = [&](const Tensor& tensor, const std::string& owner) {
+    if (tensor.defined() && (!only || tensor.device() == *only)) own_block(attribution, tensor, owner);
+  };
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? module.name() : name.substr(0, dot);
@@ -30,21 +33,21 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
   for (const auto& named : module.named_parameters()) {
     const std::string owner = owner_of(named.key());
     const Tensor& parameter = named.value();
-    own(attribution, parameter, owner);
-    own(attribution, parameter.grad(), owner);
+    own(parameter, owner);
+    own(parameter.grad(), owner);
     module_of_state[optim::state_key(parameter)] = owner;
     if (!parameter.requires_grad() || next >= trained.size()) continue;
-    own(attribution, trained[next], owner);
-    own(attribution, trained[next].grad(), owner);
+    own(trained[next], owner);
+    own(trained[next].grad(), owner);
     module_of_state[optim::state_key(trained[next++])] = owner;
   }
-  for (const auto& named : module.named_buffers()) own(attribution, named.value(), owner_of(named.key()));
+  for (const auto& named : module.named_buffers()) own(named.value(), owner_of(named.key()));
   if (optimizer == nullptr) return;
   for (const auto& [key, state] : optimizer->state()) {
     const auto owner = module_of_state.find(key);
     if (state == nullptr || owner == module_of_state.end()) continue;
     for (const optim::StateTensor& kept : state->tensors())
-      if (kept.tensor != nullptr) own(attribution, *kept.tensor, owner->second);
+      if (kept.tensor != nullptr) own(*kept.tensor, owner->second);
   }
 }
 
@@ -70,15 +73,27 @@ memory::AttributionReport RunAttribution::report() {
 
 void Training::attribute() {
   if (!config_.section("report").boolean("attribution")) return;
-  attribution_.emplace(device_, progress_, [this](memory::Attribution& attribution) {
-    if (model_.module)
-      name_owners(attribution, *model_.module, optimizer_.get(),
-                  masters_ ? masters_->parameters() : std::vector<Tensor>());
-  });
+  for (const Device& device : config_.devices) {
+    attributions_.push_back(std::make_unique<RunAttribution>(
+        device_state(device), progress_, [this, device](memory::Attribution& attribution) {
+          const std::vector<Tensor> trained = masters_ ? masters_->parameters() : std::vector<Tensor>();
+          if (model_.module) name_owners(attribution, *model_.module, optimizer_.get(), trained, device);
+          if (!parallel_) return;
+          for (const Model& copy : parallel_->copies()) name_owners(attribution, *copy.module, nullptr, {}, device);
+        }));
+  }
 }
 
 void Training::check_attribution(std::string_view when) {
-  if (attribution_) attribution_->check(when);
+  for (const auto& attribution : attributions_) attribution->check(when);
+}
+
+void Training::report_attribution() {
+  for (const auto& attribution : attributions_) {
+    device_attributions_.push_back(attribution->report());
+    device_attributions_.back().after_step = first_step_;
+  }
+  if (!device_attributions_.empty()) result_.attribution = device_attributions_.front();
 }
 
 }  // namespace tenon::train

@@ -9,14 +9,16 @@
 #include <tenon/train/progress.h>
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace tenon::train {
 
 /// Gives the blocks of parameters, buffers, gradients and optimiser states to the modules that own the parameters.
-/// `trained` are the optimiser's parameters, where these are not the module's own: one for each trainable one.
+/// `trained` are the optimiser's parameters, where these are not the module's own: one for each trainable one. With
+/// `only`, what lies on other devices than that is passed by: addresses of two devices may be equal.
 TENON_API void name_owners(memory::Attribution& attribution, const nn::Module& module, optim::Optimizer* optimizer,
-                           const std::vector<Tensor>& trained = {});
+                           const std::vector<Tensor>& trained = {}, const std::optional<Device>& only = std::nullopt);
 
 class RunAttribution {
  public:
@@ -30,6 +32,7 @@ class RunAttribution {
   /// The sums are held against the allocator's figures at the end of a step or a test.
   void check(std::string_view when) { attribution_.check(device_.allocator().stats(), when); }
   memory::AttributionReport report();
+  Device device() const { return device_.device(); }
 
  private:
   DeviceState& device_;

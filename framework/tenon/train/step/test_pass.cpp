@@ -2,6 +2,7 @@
 #include <tenon/train/training.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/core/scope/scope.h>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,9 @@ namespace tenon::train {
 
 bool Training::test(int epoch, EpochResult& figures) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  check_attribution("before a test");
   device_.allocator().mark(fmt::format("test {}", epoch));
+  if (scopes::is_listening()) scopes::tell_marked(fmt::format("test {}", epoch));
   progress_.entering(fmt::format("the test of epoch {}", epoch));
   device_.allocator().reset_peak_stats();
   phases_.begin(device_.allocator().stats());
@@ -67,6 +70,7 @@ bool Training::test(int epoch, EpochResult& figures) {
   figures.test_accuracy = total(right) / total(answers);
   const MemoryStats after = device_.allocator().stats();
   phases_.end(RunPhase::kTesting, after, result_.peak);
+  check_attribution("test");
   merge_peaks(result_.memory, after);
   return true;
 }

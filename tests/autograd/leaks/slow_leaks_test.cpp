@@ -1,0 +1,88 @@
+// Leaks that do not come every step, or of one size: found, and named with their line.
+#include <tenon/tenon.h>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace program {
+
+using tenon::Tensor;
+using tenon::memory::LeakReport;
+using tenon::memory::LeakWatch;
+
+int line_of_kept = 0;
+/// What a program keeps of some steps.
+Tensor kept(std::int64_t elements) {
+  line_of_kept = __LINE__ + 1;
+  return tenon::ones({elements});
+}
+
+LeakReport keeps(int steps, const std::function<std::int64_t(int step)>& elements) {
+  tenon::nn::Linear layer(16, 16);
+  std::vector<Tensor> list;
+  LeakWatch watch;
+  for (int step = 0; step < steps; ++step) {
+    layer->zero_grad();
+    layer->forward(tenon::randn({4 + (step * 5) % 11, 16})).mean().backward();
+    if (const std::int64_t count = elements(step); count > 0) list.push_back(kept(count));
+    watch.step();
+  }
+  return watch.report();
+}
+
+}  // namespace program
+
+namespace tenon::test {
+namespace {
+
+void expect_named(const memory::LeakReport& report, double bytes_per_step) {
+  ASSERT_EQ(report.leaks.size(), 1U) << report.text();
+  const memory::Leak& leak = report.leaks[0];
+  EXPECT_EQ(leak.kind, memory::LeakKind::kHeld);
+  EXPECT_TRUE(
+      leak.site.starts_with("program::kept (slow_leaks_test.cpp:" + std::to_string(program::line_of_kept) + ")"))
+      << leak.site;
+  EXPECT_NEAR(leak.bytes_per_step, bytes_per_step, 0.35 * bytes_per_step) << report.text();
+}
+
+TEST(SlowLeaks, OneOfEveryTenthStepIsNamed) {
+  for (const int steps : {36, 66, 300})
+    expect_named(program::keeps(steps, [](int step) { return step % 10 == 3 ? 100 : 0; }), 40);
+}
+
+TEST(SlowLeaks, OneOfEveryHundredthStepIsNamed) {
+  expect_named(program::keeps(700, [](int step) { return step % 100 == 50 ? 100 : 0; }), 4);
+}
+
+TEST(SlowLeaks, OneThatComesNowAndThenIsNamed) {
+  std::mt19937_64 random(7);
+  expect_named(program::keeps(80, [&](int) { return random() % 6 == 0 ? 100 : 0; }), 400.0 / 6);
+}
+
+TEST(SlowLeaks, OneOfRandomSizesIsNamed) {
+  std::mt19937_64 random(7);
+  expect_named(program::keeps(40, [&](int) { return 1 + static_cast<std::int64_t>(random() % 2000); }), 4000);
+}
+
+TEST(SlowLeaks, OneThatBeginsLateIsNamed) {
+  expect_named(program::keeps(260, [](int step) { return step > 200 ? 100 : 0; }), 400);
+}
+
+TEST(SlowLeaks, ASumThatGrowsByConcatenationIsNamed) {
+  Tensor all = tenon::zeros({1, 64});
+  memory::LeakWatch watch;
+  for (int step = 0; step < 20; ++step) {
+    all = tenon::cat({all, tenon::ones({1, 64})}, 0);
+    watch.step();
+  }
+  const memory::LeakReport report = watch.report();
+  ASSERT_EQ(report.leaks.size(), 1U) << report.text();
+  EXPECT_NEAR(report.leaks[0].bytes_per_step, 256, 1);
+}
+
+}  // namespace
+}  // namespace tenon::test
