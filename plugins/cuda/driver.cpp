@@ -1,7 +1,7 @@
 // One CUDA device: thin over the runtime API.
 #include "driver.h"
 
-#include "cupti.h"
+#include "activity_trace.h"
 #include "handles.h"
 #include "kernels/libraries/cublaslt.h"
 #include "kernels/libraries/cudnn.h"
@@ -99,14 +99,14 @@ bool CudaDriver::has_library(std::string_view name) {
 
 std::string CudaDriver::start_trace() {
   const ContextGuard guard(context_);
-  return Cupti::shared().start(context_.device());
+  return ActivityTrace::shared().start(context_.device());
 }
-void CudaDriver::begin_calls(std::uint64_t correlation) noexcept { Cupti::shared().push(correlation); }
-void CudaDriver::end_calls() noexcept { Cupti::shared().pop(); }
+void CudaDriver::begin_calls(std::uint64_t correlation) noexcept { ActivityTrace::shared().push(correlation); }
+void CudaDriver::end_calls() noexcept { ActivityTrace::shared().pop(); }
 std::vector<TracedActivity> CudaDriver::stop_trace() {
   synchronize();
   const ContextGuard guard(context_);
-  return Cupti::shared().stop(context_.device());
+  return ActivityTrace::shared().stop(context_.device());
 }
 
 void CudaDriver::synchronize(StreamRef stream) {

@@ -17,7 +17,7 @@ check() { # check SOURCE LIBRARY: every function named in SOURCE is exported by 
   done < <(sed -n -E 's/.*(library\.find|look_up)\(.*"(cu[A-Za-z0-9_]*)"\).*/\2/p' "$1")
 }
 
-for pair in kernels/libraries/cublaslt:libcublasLt.so.13 kernels/libraries/cudnn:libcudnn.so.9 cupti:libcupti.so.13; do
+for pair in kernels/libraries/cublaslt:libcublasLt.so.13 kernels/libraries/cudnn:libcudnn.so.9 activity_trace:libcupti.so.13; do
   source=$TENON_SOURCE_DIR/plugins/cuda/${pair%%:*}.cpp
   for library in "$TENON_BINARY_DIR/tests/emulated_cuda/libraries/${pair##*:}" "$toolkit/lib64/${pair##*:}"; do
     if [[ -e $library ]]; then check "$source" "$library"; fi

@@ -273,7 +273,7 @@ void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
     ThreadBuffer& lines = buffer();
     TracesActivity* const tracer = clock_of(lines, device_state(device)).tracer;
     if (tracer == nullptr) return;  // the host's time is all that is known of it
-    lines.device_events.push_back({.device = device, .at = lines.count, .correlation = ++correlations_});
+    lines.device_events.push_back({.device = device, .correlation = ++correlations_, .at = lines.count});
     tracer->begin_calls(lines.device_events.back().correlation);
   } catch (...) {
     return;

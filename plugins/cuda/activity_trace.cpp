@@ -2,7 +2,7 @@
 // it, and a record of its own says which number that call had for whoever made it.
 //
 // The records' oldest layouts are used, as far as CUDA 12 knows them: newer ones only append to them.
-#include "cupti.h"
+#include "activity_trace.h"
 
 #include "kernels/libraries/library.h"
 
@@ -22,8 +22,8 @@
 
 namespace tenon::cuda {
 
-Cupti& Cupti::shared() {
-  static auto* const all = new Cupti;  // CUPTI may hand over buffers until the process ends
+ActivityTrace& ActivityTrace::shared() {
+  static auto* const all = new ActivityTrace;  // CUPTI may hand over buffers until the process ends
   return *all;
 }
 
@@ -100,7 +100,7 @@ struct Found {
 
 }  // namespace
 
-struct Cupti::Recording {
+struct ActivityTrace::Recording {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
@@ -232,9 +232,9 @@ struct Cupti::Recording {
   }
 };
 
-Cupti::Cupti() : recording_(std::make_unique<Recording>()) {}
+ActivityTrace::ActivityTrace() : recording_(std::make_unique<Recording>()) {}
 
-std::string Cupti::start(int device) {
+std::string ActivityTrace::start(int device) {
   Recording& recording = *recording_;
   const std::lock_guard lock(recording.mutex);
   if (!recording.is_open) recording.open_locked();
@@ -245,15 +245,15 @@ std::string Cupti::start(int device) {
   return "";
 }
 
-void Cupti::push(std::uint64_t correlation) noexcept {
+void ActivityTrace::push(std::uint64_t correlation) noexcept {
   recording_->push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, correlation);
 }
-void Cupti::pop() noexcept {
+void ActivityTrace::pop() noexcept {
   std::uint64_t last = 0;
   recording_->pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
 }
 
-std::vector<TracedActivity> Cupti::stop(int device) {
+std::vector<TracedActivity> ActivityTrace::stop(int device) {
   Recording& recording = *recording_;
   const std::lock_guard lock(recording.mutex);
   if (recording.devices.erase(device) == 0) return {};
@@ -285,12 +285,14 @@ std::vector<TracedActivity> Cupti::stop(int device) {
 
 #else
 
-struct Cupti::Recording {};
-Cupti::Cupti() = default;
-std::string Cupti::start(int) { return "this plugin was built without CUPTI's headers, which the CUDA Toolkit has"; }
-void Cupti::push(std::uint64_t) noexcept {}
-void Cupti::pop() noexcept {}
-std::vector<TracedActivity> Cupti::stop(int) { return {}; }
+struct ActivityTrace::Recording {};
+ActivityTrace::ActivityTrace() = default;
+std::string ActivityTrace::start(int) {
+  return "this plugin was built without CUPTI's headers, which the CUDA Toolkit has";
+}
+void ActivityTrace::push(std::uint64_t) noexcept {}
+void ActivityTrace::pop() noexcept {}
+std::vector<TracedActivity> ActivityTrace::stop(int) { return {}; }
 
 #endif
 

@@ -11,10 +11,10 @@
 
 namespace tenon::cuda {
 
-class Cupti {
+class ActivityTrace {
  public:
   /// The one of this process.
-  static Cupti& shared();
+  static ActivityTrace& shared();
 
   /// Records what that device does. Empty; else why it cannot be.
   std::string start(int device);
@@ -26,7 +26,7 @@ class Cupti {
 
  private:
   struct Recording;
-  Cupti();
+  ActivityTrace();
   std::unique_ptr<Recording> recording_;
 };
 
