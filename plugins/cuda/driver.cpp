@@ -1,6 +1,7 @@
 // One CUDA device: thin over the runtime API.
 #include "driver.h"
 
+#include "activity_trace.h"
 #include "handles.h"
 #include "kernels/libraries/cublaslt.h"
 #include "kernels/libraries/cudnn.h"
@@ -94,6 +95,18 @@ bool CudaDriver::has_library(std::string_view name) {
   const ContextGuard guard(context_);
   if (name == "cublasLt") return cublaslt().usable;
   return name == "cudnn" && cudnn_is_usable();
+}
+
+std::string CudaDriver::start_trace() {
+  const ContextGuard guard(context_);
+  return ActivityTrace::shared().start(context_.device());
+}
+void CudaDriver::begin_calls(std::uint64_t correlation) noexcept { ActivityTrace::shared().push(correlation); }
+void CudaDriver::end_calls() noexcept { ActivityTrace::shared().pop(); }
+std::vector<TracedActivity> CudaDriver::stop_trace() {
+  synchronize();
+  const ContextGuard guard(context_);
+  return ActivityTrace::shared().stop(context_.device());
 }
 
 void CudaDriver::synchronize(StreamRef stream) {

@@ -10,6 +10,7 @@
 
 #include <tenon/device/device_driver.h>
 #include <tenon/device/foreign_streams.h>
+#include <tenon/device/traces_activity.h>
 #include <tenon/device/vendor_libraries.h>
 
 #include <memory>
@@ -19,7 +20,10 @@
 
 namespace tenon::cuda {
 
-class CudaDriver final : public DeviceDriver, public TakesForeignStreams, public UsesVendorLibraries {
+class CudaDriver final : public DeviceDriver,
+                         public TakesForeignStreams,
+                         public TracesActivity,
+                         public UsesVendorLibraries {
  public:
   CudaDriver(int device, std::size_t capacity_bytes, const Switches& switches);
   /// Waits for the device: work that is queued may use what goes away here.
@@ -58,6 +62,11 @@ class CudaDriver final : public DeviceDriver, public TakesForeignStreams, public
   StreamRef foreign_stream(std::uint64_t handle) override;
 
   bool has_library(std::string_view name) override;
+
+  std::string start_trace() override;
+  void begin_calls(std::uint64_t correlation) noexcept override;
+  void end_calls() noexcept override;
+  std::vector<TracedActivity> stop_trace() override;
 
   const Context& context() const { return context_; }
   const DeviceLimits& limits() const { return limits_; }

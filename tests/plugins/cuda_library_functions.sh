@@ -14,11 +14,11 @@ check() { # check SOURCE LIBRARY: every function named in SOURCE is exported by 
     grep -qxF "$name" <<<"$exported" && continue
     echo "$2 has no $name"
     missing=1
-  done < <(sed -n 's/.*library\.find(.*"\(cu[A-Za-z0-9_]*\)").*/\1/p' "$1")
+  done < <(sed -n -E 's/.*(library\.find|look_up)\(.*"(cu[A-Za-z0-9_]*)"\).*/\2/p' "$1")
 }
 
-for pair in cublaslt:libcublasLt.so.13 cudnn:libcudnn.so.9; do
-  source=$TENON_SOURCE_DIR/plugins/cuda/kernels/libraries/${pair%%:*}.cpp
+for pair in kernels/libraries/cublaslt:libcublasLt.so.13 kernels/libraries/cudnn:libcudnn.so.9 activity_trace:libcupti.so.13; do
+  source=$TENON_SOURCE_DIR/plugins/cuda/${pair%%:*}.cpp
   for library in "$TENON_BINARY_DIR/tests/emulated_cuda/libraries/${pair##*:}" "$toolkit/lib64/${pair##*:}"; do
     if [[ -e $library ]]; then check "$source" "$library"; fi
   done

@@ -163,7 +163,11 @@ AverageList averages(const Recording& recording, GroupBy group_by) {
 }
 
 AverageList::AverageList(std::vector<EventAverage> rows, const Recording& of)
-    : rows_(std::move(rows)), has_memory_(of.has_memory), has_flops_(of.has_flops), device_kind_(of.device_kind) {}
+    : rows_(std::move(rows)),
+      has_memory_(of.has_memory),
+      has_flops_(of.has_flops),
+      device_kind_(of.device_kind),
+      why_not_traced_(of.why_not_traced) {}
 
 const EventAverage* AverageList::find(std::string_view key) const {
   const auto found = std::ranges::find(rows_, key, &EventAverage::key);

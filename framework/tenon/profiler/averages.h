@@ -72,6 +72,7 @@ class TENON_API AverageList {
   std::vector<EventAverage> rows_;
   bool has_memory_, has_flops_;
   std::string device_kind_;
+  std::string why_not_traced_;
 };
 
 /// The rows of a recording.

@@ -92,7 +92,8 @@ struct Recording {
   std::int64_t duration_ns = 0;
   std::int64_t start_unix_ns = 0;
   bool has_memory = false, has_shapes = false, has_stacks = false, has_flops = false;
-  std::string device_kind;  ///< "CUDA": of the devices other than the host in it; empty where there is none
+  std::string why_not_traced;  ///< where kernels of a device were timed by events around their calls instead
+  std::string device_kind;     ///< "CUDA": of the devices other than the host in it; empty where there is none
 };
 
 /// Whether an event has rows: operators, backward nodes, labels and copies have.

@@ -94,6 +94,9 @@ class Reader {
       const auto maker = makers.find({event.node, event.sequence});
       if (maker != makers.end()) event.forward = maker->second;
     }
+    for (const StrayActivity& stray : recorder_.strays())
+      add(stray.device, stray.activity.stream, stray.activity, kNone);
+    recording_.why_not_traced = recorder_.why_not_traced();
     sum_up();
     std::set<std::string> kinds;
     for (const DeviceEvent& event : recording_.device_events) kinds.emplace(event.device.type().name());
@@ -231,8 +234,22 @@ class Reader {
     (device.is_cpu() ? event_at(event).self_cpu_bytes : event_at(event).self_device_bytes) += bytes;
   }
 
-  /// On a stream, kernels run one after another: each begins when it has been queued and the one before it has ended.
+  void add(Device device, std::uint64_t stream, const TracedActivity& activity, std::int64_t event) {
+    const double duration_us = static_cast<double>(activity.end_ns - activity.begin_ns) / 1000;
+    recording_.device_events.push_back({.name = activity.name,
+                                        .device = device,
+                                        .stream = stream,
+                                        .start_us = static_cast<double>(activity.begin_ns) / 1000,
+                                        .duration_us = duration_us,
+                                        .event = event});
+    if (event != kNone) event_at(event).self_device_us += duration_us;
+  }
+
+  /// A device that traces knows when it did what. Else kernels of a stream run one after another: each begins when it
+  /// has been queued and the one before it has ended.
   void add(const RawDeviceEvent& raw) {
+    for (const TracedActivity& activity : raw.ran) add(raw.device, activity.stream, activity, innermost_visible());
+    if (raw.correlation != 0) return;
     double& free_from = stream_ends_[{raw.device.str(), raw.stream}];
     const double start_us = std::max(free_from, raw.host_us);
     free_from = start_us + raw.duration_us;

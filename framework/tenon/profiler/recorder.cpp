@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tenon::profiler {
@@ -63,11 +64,9 @@ std::uint32_t wants_of(const RecorderOptions& options) {
          (options.flops ? scopes::kWantsWork : 0U);
 }
 
-/// Whether kernels of this device are timed by its own events. Asked once: a GPU's properties take long to read.
-bool has_own_clock(ThreadBuffer& lines, DeviceState& state) {
-  std::int8_t& clock = lines.clocks[state.device().type().id()];
-  if (clock == 0) clock = state.driver().properties().asynchronous ? 1 : -1;
-  return clock > 0;
+const DeviceClock* find_clock(const std::vector<DeviceClock>& clocks, Device device) {
+  const auto found = std::ranges::find(clocks, device, &DeviceClock::device);
+  return found == clocks.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -88,7 +87,15 @@ Recorder::Recorder(const RecorderOptions& options)
 }
 
 Recorder::~Recorder() {
-  if (is_listening_) scopes::remove_listener(*this);
+  if (!is_listening_) return;
+  scopes::remove_listener(*this);
+  for (const DeviceClock& clock : clocks_) {
+    try {
+      if (clock.tracer != nullptr) clock.tracer->stop_trace();
+    } catch (...) {
+      continue;  // a device that was lost: there is nothing to record of it any more
+    }
+  }
 }
 
 ThreadBuffer& Recorder::buffer() {
@@ -183,6 +190,24 @@ void Recorder::marked(std::string_view name) noexcept {
 
 // --- devices --------------------------------------------------------------------------------------------------------
 
+/// Asked once a thread: a GPU's properties take long to read. The first thread to ask has the device traced.
+const DeviceClock& Recorder::clock_of(ThreadBuffer& lines, DeviceState& state) {
+  if (const DeviceClock* known = find_clock(lines.clocks, state.device())) return *known;
+  const std::lock_guard lock(mutex_);
+  const DeviceClock* found = find_clock(clocks_, state.device());
+  if (found == nullptr) {
+    DeviceClock clock{.device = state.device()};
+    if (auto* const tracer = dynamic_cast<TracesActivity*>(&state.driver())) {
+      const std::string why_not = tracer->start_trace();
+      if (why_not.empty()) clock.tracer = tracer;
+      if (why_not_traced_.empty()) why_not_traced_ = why_not;
+    }
+    clock.has_events = clock.tracer == nullptr && state.driver().properties().asynchronous;
+    found = &clocks_.emplace_back(clock);
+  }
+  return lines.clocks.emplace_back(*found);
+}
+
 void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
   if (is_paused() || !options_.device || call.device.is_cpu()) return;
   try {
@@ -198,12 +223,17 @@ void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
     } else {
       event.host_us = static_cast<double>(now_ns()) / 1000;
       DeviceState& state = device_state(call.device);
-      if (has_own_clock(lines, state) && !state.driver().capturing(StreamRef{call.stream})) {
+      const DeviceClock& clock = clock_of(lines, state);
+      if (clock.tracer != nullptr) {
+        event.correlation = ++correlations_;
+      } else if (clock.has_events && !state.driver().capturing(StreamRef{call.stream})) {
         event.begin = state.driver().create_event(true).id;
         state.driver().record(EventRef{event.begin}, StreamRef{call.stream});
       }
     }
     lines.device_events.push_back(std::move(event));
+    if (const RawDeviceEvent& added = lines.device_events.back(); added.correlation != 0)
+      find_clock(lines.clocks, call.device)->tracer->begin_calls(added.correlation);
   } catch (...) {
     return;  // no memory for it, or the driver has no events: the kernel is not timed
   }
@@ -218,6 +248,7 @@ void Recorder::kernel_ends(const scopes::KernelCall& call) noexcept {
     if (lines.device_events.empty()) return;
     RawDeviceEvent& event = lines.device_events.back();
     if (event.is_virtual) return;
+    if (event.correlation != 0) return find_clock(lines.clocks, call.device)->tracer->end_calls();
     event.duration_us = static_cast<double>(now_ns()) / 1000 - event.host_us;  // of a device that works at once
     if (event.begin == 0) return;
     DeviceDriver& driver = device_state(call.device).driver();
@@ -236,11 +267,30 @@ void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
         fmt::format("Memcpy {} -> {}", call.from.is_cpu() ? "Host" : "Device", call.to.is_cpu() ? "Host" : "Device"));
     event.extra = static_cast<std::uint32_t>(lines.texts.size());
   });
+  const Device device = call.to.is_cpu() ? call.from : call.to;
+  if (device.is_cpu()) return;
+  try {
+    ThreadBuffer& lines = buffer();
+    TracesActivity* const tracer = clock_of(lines, device_state(device)).tracer;
+    if (tracer == nullptr) return;  // the host's time is all that is known of it
+    lines.device_events.push_back({.device = device, .correlation = ++correlations_, .at = lines.count});
+    tracer->begin_calls(lines.device_events.back().correlation);
+  } catch (...) {
+    return;
+  }
 }
 
-void Recorder::copy_ends(const scopes::CopyCall&) noexcept {
+void Recorder::copy_ends(const scopes::CopyCall& call) noexcept {
   if (is_paused() || !options_.device) return;
   write(RawEvent::Type::kCopyEnd, [](ThreadBuffer&, RawEvent&) {});
+  const Device device = call.to.is_cpu() ? call.from : call.to;
+  if (device.is_cpu()) return;
+  try {
+    const DeviceClock* const clock = find_clock(buffer().clocks, device);
+    if (clock != nullptr && clock->tracer != nullptr) clock->tracer->end_calls();
+  } catch (...) {
+    return;
+  }
 }
 
 /// Kernels on real devices: the host waits for them, then asks their events.
@@ -260,10 +310,41 @@ void Recorder::read_device_clocks() {
   }
 }
 
+/// What the devices say themselves goes to what queued it.
+void Recorder::read_traces() {
+  std::unordered_map<std::uint64_t, RawDeviceEvent*> queued;
+  for (const auto& lines : buffers_) {
+    for (RawDeviceEvent& event : lines->device_events)
+      if (event.correlation != 0) queued.emplace(event.correlation, &event);
+  }
+  const std::int64_t start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count();
+  for (const DeviceClock& clock : clocks_)  // all of them, before the first one says what it did
+    if (clock.tracer != nullptr) device_state(clock.device).driver().synchronize();
+  for (const DeviceClock& clock : clocks_) {
+    if (clock.tracer == nullptr) continue;
+    for (TracedActivity& activity : clock.tracer->stop_trace()) {
+      activity.begin_ns -= start_ns;
+      activity.end_ns -= start_ns;
+      if (const auto event = queued.find(activity.correlation); event != queued.end())
+        event->second->ran.push_back(std::move(activity));
+      else if (!was_paused_at(activity.begin_ns))
+        strays_.push_back({.device = clock.device, .activity = std::move(activity)});
+    }
+  }
+  clocks_.clear();
+}
+
+/// Pauses and resumptions lie in turn.
+bool Recorder::was_paused_at(std::int64_t ns) const {
+  const auto after = std::ranges::upper_bound(pauses_ns_, ns);
+  return (after - pauses_ns_.begin()) % 2 == 1;
+}
+
 Recording Recorder::finish() {
   if (is_listening_) scopes::remove_listener(*this);
   is_listening_ = false;
   read_device_clocks();
+  read_traces();
   Recording recording = recording_of(*this);
   recording.duration_ns = now_ns();
   recording.start_unix_ns = start_unix_ns_;

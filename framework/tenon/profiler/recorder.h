@@ -3,9 +3,9 @@
 #pragma once
 
 #include <tenon/core/scope/scope.h>
+#include <tenon/device/traces_activity.h>
 #include <tenon/profiler/event.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +15,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+namespace tenon {
+class DeviceState;
+}
 
 namespace tenon::profiler {
 
@@ -58,8 +62,23 @@ struct RawDeviceEvent {
   double host_us = 0;                ///< when it was queued: of virtual time, or since the recording began
   double duration_us = 0;            ///< where it is known
   std::uint64_t begin = 0, end = 0;  ///< events of the driver; 0 where there are none
+  std::uint64_t correlation = 0;     ///< where the driver traces: what its activities say
   std::size_t at = 0;                ///< behind so many lines of the thread's buffer
   bool is_virtual = false;
+  std::vector<TracedActivity> ran;  ///< where the driver traces: what the device did of it
+};
+
+/// What tells when a device does something.
+struct DeviceClock {
+  Device device;
+  bool has_events = false;           ///< around calls, where nothing better is there
+  TracesActivity* tracer = nullptr;  ///< its driver, where that traces
+};
+
+/// What a device did that nothing in the recording queued: the kernels of a graph.
+struct StrayActivity {
+  Device device;
+  TracedActivity activity;
 };
 
 struct ThreadBuffer {
@@ -70,7 +89,7 @@ struct ThreadBuffer {
   std::vector<std::string> texts;
   std::vector<std::vector<void*>> stacks;
   std::vector<RawDeviceEvent> device_events;
-  std::array<std::int8_t, kMaxDeviceTypes> clocks{};  ///< by kind of device: 0 not asked, 1 has its own, -1 has none
+  std::vector<DeviceClock> clocks;  ///< of the devices that this thread has asked
 
   RawEvent& add() {
     if (count == chunks.size() * kChunk) chunks.push_back(std::make_unique_for_overwrite<RawEvent[]>(kChunk));
@@ -94,14 +113,18 @@ class Recorder final : public scopes::Listener {
   ~Recorder() override;
   /// From pause() to resume() only memory is written, whose totals would be wrong otherwise. What is open at one has to
   /// be open at the other.
-  void pause() noexcept { is_paused_.store(true, std::memory_order_relaxed); }
-  void resume() noexcept { is_paused_.store(false, std::memory_order_relaxed); }
+  void pause() { set_paused(true); }
+  void resume() { set_paused(false); }
   /// From here on nothing is written; what was becomes a Recording. Waits for devices whose kernels were timed.
   Recording finish();
 
   const RecorderOptions& options() const { return options_; }
   const std::vector<std::unique_ptr<ThreadBuffer>>& buffers() const { return buffers_; }
   const std::unordered_map<const AllocatorStack*, StackBeginning>& beginnings() const { return beginnings_; }
+
+  /// Known when the recording has ended.
+  const std::vector<StrayActivity>& strays() const { return strays_; }
+  const std::string& why_not_traced() const { return why_not_traced_; }
 
   void entered(const scopes::Entered& scope) noexcept override;
   void left(scopes::Kind kind, scopes::ContextId context) noexcept override;
@@ -123,7 +146,13 @@ class Recorder final : public scopes::Listener {
   std::int64_t now_ns() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
   }
+  const DeviceClock& clock_of(ThreadBuffer& lines, DeviceState& state);
   void read_device_clocks();
+  void read_traces();
+  void set_paused(bool is_paused) {
+    if (is_paused_.exchange(is_paused) != is_paused) pauses_ns_.push_back(now_ns());
+  }
+  bool was_paused_at(std::int64_t ns) const;
   bool is_paused() const { return is_paused_.load(std::memory_order_relaxed); }
 
   const RecorderOptions options_;
@@ -132,8 +161,13 @@ class Recorder final : public scopes::Listener {
   const std::int64_t start_unix_ns_;
   bool is_listening_ = false;
   std::atomic<bool> is_paused_{false};
-  std::mutex mutex_;  ///< of the list, not of what is in it
+  std::vector<std::int64_t> pauses_ns_;  ///< and resumptions
+  std::mutex mutex_;                     ///< of the list, not of what is in it
   std::vector<std::unique_ptr<ThreadBuffer>> buffers_;
+  std::vector<DeviceClock> clocks_;  ///< of all devices that were asked
+  std::string why_not_traced_;       ///< the first reason that a driver gave
+  std::vector<StrayActivity> strays_;
+  std::atomic<std::uint64_t> correlations_{0};
   std::unordered_map<const AllocatorStack*, StackBeginning> beginnings_;
 };
 

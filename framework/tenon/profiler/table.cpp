@@ -244,6 +244,9 @@ std::string AverageList::table(const TableOptions& options) const {
   text += rule + "\n";
   text += "Self CPU time total: " + format_time(cpu_time) + "\n";
   if (has_device_time) text += "Self " + device_kind_ + " time total: " + format_time(device_time) + "\n";
+  if (has_device_time && !why_not_traced_.empty())
+    text += device_kind_ +
+            " times are those of events around kernels; the device itself was not asked: " + why_not_traced_ + "\n";
   return text;
 }
 

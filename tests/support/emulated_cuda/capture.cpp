@@ -51,6 +51,10 @@ bool Call::forbidden_by_capture() {
 cudaError_t Call::queue(Stream& stream, Work work) {
   work.what = name_;
   work.device = stream.context->device;
+  work.told.what = name_;
+  work.told.device = work.device;
+  work.told.stream = stream.id;
+  if (tool().tag != nullptr) work.told.tag = tool().tag();
   if (ties_to_a_capture(machine_, stream)) return cudaErrorStreamCaptureImplicit;
   if (stream.capture != nullptr) {
     if (stream.capture->invalid) return cudaErrorStreamCaptureInvalidated;

@@ -54,6 +54,26 @@ struct Settings {
   std::vector<Fault> faults;
 };
 
+/// What a tool of NVIDIA's may learn of a piece of work that a device ran.
+struct Ran {
+  std::string what;    ///< "cudaLaunchKernel", "cudaMemcpyAsync", "cudaMemsetAsync" …
+  std::string kernel;  ///< its name in PTX; empty for the rest
+  int device = 0;
+  unsigned long long stream = 0;  ///< CUDA's id
+  const void* to = nullptr;       ///< of a copy or fill
+  const void* from = nullptr;     ///< of a copy
+  std::size_t bytes = 0;
+  std::uint64_t tag = 0;  ///< what Tool::tag() said when it was queued
+};
+struct Tool {
+  std::uint64_t (*tag)() = nullptr;         ///< called on the thread that queues
+  void (*began)() = nullptr;                ///< called when a piece begins to run
+  void (*ended)(const Ran& ran) = nullptr;  ///< and when it has
+};
+/// The tool of this process, from now on; an empty one is none.
+void use_tool(const Tool& tool);
+const Tool& tool();
+
 /// A new machine: contexts, memory, streams and counts of the former one are gone. Nothing may be queued.
 void start(const Settings& settings);
 

@@ -15,6 +15,7 @@ std::mutex g_mutex;  // of every call; guards what follows
 // Leaked at the end: what is destroyed later may still call CUDA.
 std::unique_ptr<Machine>& g_machine = *new std::unique_ptr<Machine>;
 std::uint64_t g_machines = 0;
+Tool g_tool;
 
 Machine& machine_locked() {
   if (g_machine == nullptr) {
@@ -44,6 +45,12 @@ Machine::Machine(const Settings& settings)
     legacy.push_back(std::move(stream));
   }
 }
+
+void use_tool(const Tool& tool) {
+  const std::lock_guard lock(g_mutex);
+  g_tool = tool;
+}
+const Tool& tool() { return g_tool; }
 
 // By the table "Technical Specifications per Compute Capability" of the programming guide.
 std::size_t most_shared_bytes(int compute_capability) {

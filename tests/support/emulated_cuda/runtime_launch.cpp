@@ -95,10 +95,11 @@ cudaError_t launch(Call& call, const void* stub, const Configuration& asked, voi
   if (machine.settings.order == Order::kSeeded) config.seed = machine.settings.seed + ++machine.next_id;
   return call.result(call.queue(
       stream,
-      {.run = [&machine, &module, &kernel, config, context = stream.context, params = params_of(kernel, arguments)] {
-        ptx::Launch(machine, *context, module, kernel, config, params, variables_of(machine, module, context->device))
-            .run();
-      }}));
+      {.told = {.kernel = found->second.name},
+       .run = [&machine, &module, &kernel, config, context = stream.context, params = params_of(kernel, arguments)] {
+         ptx::Launch(machine, *context, module, kernel, config, params, variables_of(machine, module, context->device))
+             .run();
+       }}));
 }
 
 }  // namespace

@@ -153,8 +153,9 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, std::size_t bytes, cudaStr
     }
   };
   fill(false);  // what is wrong by now is said by now
-  return call.result(
-      call.queue(stream, {.run = [fill] { fill(true); }, .touches = {{address, bytes, Work::Use::kWrites}}}));
+  return call.result(call.queue(stream, {.told = {.to = pointer, .bytes = bytes},
+                                         .run = [fill] { fill(true); },
+                                         .touches = {{address, bytes, Work::Use::kWrites}}}));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
@@ -184,7 +185,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   }
   if (to_device) (void)target.segments(machine, bytes, call.name());
   if (from_device) (void)source.segments(machine, bytes, call.name());
-  Work work{.run =
+  Work work{.told = {.to = to, .from = from, .bytes = bytes},
+            .run =
                 [&machine, target, source, bytes, staged] {
                   copy_bytes(target.segments(machine, bytes, "cudaMemcpyAsync"),
                              source.segments(machine, bytes, "cudaMemcpyAsync"));

@@ -50,7 +50,10 @@ void WorkQueue::start(const WorkRef& work) {
   if (!work->host) {
     g_in_work = true;
     running_ = work->moment;
+    const Tool& tool = emulated_cuda::tool();
+    if (tool.began != nullptr) tool.began();
     work->run();
+    if (tool.ended != nullptr) tool.ended(work->told);
     g_in_work = false;
     finish(work);
     return;

@@ -31,6 +31,7 @@ struct Work {
   };
 
   std::string what;  ///< the call that queued it
+  Ran told{};        ///< what a tool learns
   int device = 0;
   bool host = false;  ///< a host function: runs on the thread for those
   std::function<void()> run;

@@ -3,13 +3,20 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 
 namespace tenon::cuda {
 
+/// The first of `names` that can be opened: in the folder that TENON_CUDA_LIBRARIES names (empty: none is used), else
+/// where the system looks. Null where there is none; `why` then says so. It stays open: it may own threads.
+void* open_library(std::initializer_list<const char*> names, std::string& why);
+/// A function of it; null where it has none of that name.
+void* symbol_of(void* library, const char* name);
+
 class Library {
  public:
-  /// The first of `names` that can be opened: in the folder that TENON_CUDA_LIBRARIES names (empty: none is used), else
-  /// where the system looks. Where there is none, a line on standard error says what goes without it, once.
+  /// As open_library(). Where there is none, a line on standard error says what goes without it, once; nothing is said
+  /// where none is to be used.
   Library(std::initializer_list<const char*> names, const char* what_for);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -25,7 +32,7 @@ class Library {
   void* symbol(const char* name);
 
   const char* what_for_;
-  void* handle_ = nullptr;  // stays open: it may own threads
+  void* handle_ = nullptr;
 };
 
 }  // namespace tenon::cuda

@@ -1,0 +1,8 @@
+// Where the type lives that plugins and the library share.
+#include <tenon/device/traces_activity.h>
+
+namespace tenon {
+
+TracesActivity::~TracesActivity() = default;
+
+}  // namespace tenon
