@@ -125,6 +125,16 @@ TEST_F(RankRuns, ARunGoesOnWithTheSameRanksToTheSameBits) {
   EXPECT_EQ(std::vector<double>(whole.begin() + 3, whole.end()), second);
 }
 
+TEST_F(RankRuns, AFinishedRunThatIsResumedIsShownOnceAndAllRanksEndWell) {
+  ASSERT_EQ(ranks(4, "exp.toml --out four").code, 0);
+  const std::string before = read_bytes(folder_.path() / "four/result.json");
+  const Launched again = ranks(4, "--resume four");
+  EXPECT_EQ(again.code, 0) << again.text;
+  EXPECT_THAT(again.text, HasSubstr("this run is finished; nothing was run"));
+  EXPECT_EQ(again.text.find("tenon: "), again.text.rfind("tenon: ")) << again.text;
+  EXPECT_EQ(read_bytes(folder_.path() / "four/result.json"), before);
+}
+
 TEST_F(RankRuns, ARunGoesOnWithAnotherNumberOfRanks) {
   ASSERT_EQ(ranks(4, "exp.toml --out whole").code, 0);
   ASSERT_EQ(ranks(4, "exp.toml train.stop_at=3 train.save=state --out first").code, 0);

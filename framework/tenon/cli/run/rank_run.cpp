@@ -120,6 +120,11 @@ void share_folder(Communicator& ranks, const fs::path& folder) {
   static_cast<void>(broadcast_path(ranks, folder));
 }
 
+void release_ranks(Communicator& ranks, const Config& config) {
+  install(config.experiment());
+  share_folder(ranks, {});
+}
+
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks) {
   SilentProgress progress;
   RunRecord record;
@@ -132,6 +137,7 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
     drop_layers_that_write(experiment);
     install(experiment);
     folder = broadcast_path(*ranks, {});
+    if (folder.empty()) return ExitCode::kDone;  // release_ranks()
     experiment.devices = distributed::devices_of_rank(experiment);
     experiment.device = experiment.devices.front();
     RunState state{.ranks = ranks};
