@@ -118,7 +118,8 @@ TEST_F(FailingRuns, ARankThatRunsOutOfMemoryIsNamedWithItsReportAndExitCode) {
       mpirun(folder_, "-n 2 " + run + " : -n 1 env TENON_ALLOCATOR__LIMIT__BYTES=400KiB " + run + " : -n 1 " + run);
   EXPECT_EQ(launched.code, 4) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
-  EXPECT_THAT(launched.text, HasSubstr("rank 2 of 4: OutOfMemory"));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+  EXPECT_THAT(launched.text, HasSubstr("tenon: rank 2 of 4: OutOfMemory"));
 }
 
 TEST_F(FailingRuns, ARankThatRunsOutOfMemoryInTheMiddleLeavesTheResultOfRankZeroWithItsName) {
@@ -134,6 +135,16 @@ TEST_F(FailingRuns, ARankThatRunsOutOfMemoryInTheMiddleLeavesTheResultOfRankZero
   EXPECT_EQ(result("run")["exit_code"], 4);
   EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("rank 1 of 4: OutOfMemory"));
   keeps_what_there_was("run");
+}
+
+TEST_F(FailingRuns, WhereAllRanksRunOutOfMemoryRankZeroSaysItForAll) {
+  folder_.write("exp.toml", experiment("[allocator]\nlayers = [\"limit\"]\n[allocator.limit]\nbytes = \"400KiB\"\n"
+                                       "[distributed]\nname = \"mpi\"\n"));
+  const Launched launched = mpirun(folder_, "-n 4 $tenon run exp.toml --out run");
+  EXPECT_EQ(launched.code, 4) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+  EXPECT_THAT(launched.text, HasSubstr("tenon: OutOfMemory"));
 }
 
 TEST_F(FailingRuns, AFullDiskOfTheRankThatWritesEndsAllRanks) {
