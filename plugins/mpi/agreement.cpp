@@ -20,7 +20,7 @@ void Worker::begin_collective(Group& group) {
   group.signatures.push_back(CollectiveSignature::of(operation->request()));
   const auto first = [&] { return group.begun - static_cast<std::int64_t>(group.signatures.size()) + 1; };
   while (group.signatures.size() > kSignaturesKept && first() <= group.compared) group.signatures.pop_front();
-  if (group.size() > 1) {
+  if (settings_.compares && group.size() > 1) {
     const int next = group.ranks[static_cast<std::size_t>((group.rank + 1) % group.size())];
     control_->send(SignatureMessage{group.id, group.begun, group.signatures.back()}, next);
   }
@@ -57,7 +57,8 @@ bool Worker::end_collective(Group& group) {
     }
   }
   const std::shared_ptr<Operation>& operation = group.collective->operation();
-  const bool needs_no_other = group.size() == 1 || operation->request().kind == CommKind::kBroadcast;
+  const bool needs_no_other =
+      !settings_.compares || group.size() == 1 || operation->request().kind == CommKind::kBroadcast;
   if (!group.is_done || (!needs_no_other && group.compared < group.begun)) return false;
   if (operation->at_end) operation->at_end();
   operation->finish();

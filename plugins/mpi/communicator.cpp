@@ -25,6 +25,8 @@ OptionSchema MpiCommunicator::options() {
   return {OptionSpec::real("timeout", 600.0,
                            "seconds after which an operation fails that not every rank has come to, and names them")
               .range(0.1, 1e6),
+          OptionSpec::boolean("check", true,
+                              "that all ranks come to a collective with the same size and dtype: 2 microseconds each"),
           OptionSpec::text("order", "any",
                            "of a reduction: any (MPI's algorithm), rank (rank 0 + rank 1 + …, the same bits always)")
               .one_of({"any", "rank"})};
@@ -36,7 +38,8 @@ MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
   const double seconds = context.options.real("timeout");
   try {
     worker_ = {new Worker({.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
-                           .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny}),
+                           .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny,
+                           .compares = context.options.boolean("check")}),
                [](Worker* worker) {
                  delete worker;
                  is_taken() = false;

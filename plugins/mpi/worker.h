@@ -12,8 +12,8 @@
 //
 // Note [The same on all ranks]: MPI does not notice that ranks come to a collective with different sizes or dtypes, or
 // says that something was truncated, or waits. So each rank sends what it has begun to the next one of its group, which
-// compares: some 60 bytes beside the operation, for which nobody waits longer than for the operation itself. Where two
-// differ all are asked what they have, and the error has it.
+// compares: some 60 bytes and 2 microseconds beside the operation (bench/results/overlap.md). Where two differ all are
+// asked what they have, and the error has it.
 #pragma once
 
 #include "control.h"
@@ -39,6 +39,7 @@ namespace tenon::mpi {
 struct WorkerSettings {
   std::chrono::milliseconds timeout{600'000};
   Order order = Order::kAny;
+  bool compares = true;  ///< Note [The same on all ranks]
 };
 
 /// Ranks that operations are of: all, or those of a communicator that was divided.

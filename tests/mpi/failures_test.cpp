@@ -134,7 +134,7 @@ TEST(MpiFailures, ARankThatLeavesAGroupIsNamedAtOnceByThoseThatNeedItThere) {
     const Ended ended = ranks_with(how, "mpi:timeout=600");
     EXPECT_THAT(ended.text,
                 testing::ContainsRegex("rank 3 \\(process [0-9]+ on [^)]+\\) has closed its communicator, and "
-                                       "all_reduce #[12] of 4000 bytes( among ranks 2, 3)? needs it; blamed: 3"))
+                                       "all_reduce #[124] of 4000 bytes( among ranks 2, 3)? needs it; blamed: 3"))
         << how;
     EXPECT_NE(ended.code, 0);
     EXPECT_LT(ended.seconds, kBound);
