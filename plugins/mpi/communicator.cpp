@@ -11,7 +11,7 @@ namespace tenon::mpi {
 namespace {
 
 // mpirun ends what is left a second after a rank has ended badly. Rank 0 writes the results: it goes first.
-constexpr std::chrono::milliseconds kTimeOfRank0{10'000};
+constexpr std::chrono::milliseconds kTimeOfRank0{30'000};
 
 /// One worker at a time: two would need an MPI that any number of threads may call at once.
 std::atomic<bool>& is_taken() {
@@ -25,6 +25,8 @@ OptionSchema MpiCommunicator::options() {
   return {OptionSpec::real("timeout", 600.0,
                            "seconds after which an operation fails that not every rank has come to, and names them")
               .range(0.1, 1e6),
+          OptionSpec::boolean("check", true,
+                              "that all ranks come to a collective with the same size and dtype: 2 microseconds each"),
           OptionSpec::text("order", "any",
                            "of a reduction: any (MPI's algorithm), rank (rank 0 + rank 1 + …, the same bits always)")
               .one_of({"any", "rank"})};
@@ -36,7 +38,8 @@ MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
   const double seconds = context.options.real("timeout");
   try {
     worker_ = {new Worker({.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
-                           .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny}),
+                           .order = context.options.text("order") == "rank" ? Order::kRank : Order::kAny,
+                           .compares = context.options.boolean("check")}),
                [](Worker* worker) {
                  delete worker;
                  is_taken() = false;
@@ -54,6 +57,8 @@ MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
                     context.ranks.size, size(), size() == 1 ? "" : "es"),
         {});
 }
+
+MpiCommunicator::~MpiCommunicator() { worker_->leave(*group_); }
 
 int MpiCommunicator::rank() const { return group_->rank; }
 int MpiCommunicator::size() const { return group_->size(); }
@@ -74,10 +79,14 @@ std::shared_ptr<Work> MpiCommunicator::start(const CommRequest& request) {
 
 void MpiCommunicator::monitored_barrier(std::chrono::milliseconds timeout) { barrier({.timeout = timeout})->wait(); }
 
+bool MpiCommunicator::has_ended(int rank) const {
+  return worker_->peers().has_ended(group_->ranks[static_cast<std::size_t>(rank)]);
+}
+
 void MpiCommunicator::abort(std::string_view reason, ExitCode code) noexcept {
   try {
     worker_->abort(reason, code);
-    if (worker_->peers().rank() != 0) worker_->peers().wait_for_end(0, kTimeOfRank0);
+    if (worker_->peers().rank() != 0 && !worker_->blames(0)) worker_->peers().wait_for_end(0, kTimeOfRank0);
   } catch (const std::exception&) {  // no memory for a message: mpirun ends the others
   }
 }

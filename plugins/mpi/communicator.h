@@ -17,12 +17,14 @@ inline constexpr std::size_t kMostElements = 2'147'483'647;
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(const CommunicatorContext& context);
+  ~MpiCommunicator() override;
 
   static OptionSchema options();
 
   int rank() const override;
   int size() const override;
   void monitored_barrier(std::chrono::milliseconds timeout) override;
+  bool has_ended(int rank) const override;
   void abort(std::string_view reason, ExitCode code) noexcept override;
 
  protected:

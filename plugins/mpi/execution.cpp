@@ -5,7 +5,10 @@
 #include "check.h"
 #include "types.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace tenon::mpi {
@@ -89,9 +92,33 @@ void Execution::reduce_parts() {
         "MPI_Iallgatherv");
 }
 
+/// What a rank sends is as long as what the other one receives: MPI takes less without a word, and more it cuts off.
+void Execution::check_length(int code, bool is_done, const MPI_Status& status) const {
+  int problem = MPI_SUCCESS, got = 0;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &problem);
+  if (problem != MPI_ERR_TRUNCATE) check(code, "MPI_Test");
+  if (problem == MPI_SUCCESS && !is_done) return;
+  const CommRequest& r = operation_->request();
+  const std::string expected = fmt::format("{} {}", r.count, name_of(r.dtype));
+  constexpr std::string_view kAdvice = "send and receive the same number of elements of the same dtype";
+  if (problem == MPI_ERR_TRUNCATE)
+    throw DistributedError(
+        fmt::format("{}: more came than the {} that it has place for: {}", operation_->text(), expected, kAdvice), {});
+  MPI_Get_count(&status, type_of(r.dtype), &got);
+  if (got == static_cast<int>(r.count)) return;
+  const std::string came = got == MPI_UNDEFINED ? "no whole number of elements" : fmt::format("{} of them", got);
+  throw DistributedError(fmt::format("{}: {} came, not the {}: {}", operation_->text(), came, expected, kAdvice), {});
+}
+
 bool Execution::advance() {
   int is_done = 0;
-  check(MPI_Test(&request_, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
+  MPI_Status status{};
+  const int code = MPI_Test(&request_, &is_done, &status);
+  if (operation_->request().kind == CommKind::kReceive) {
+    check_length(code, is_done != 0, status);
+  } else {
+    check(code, "MPI_Test");
+  }
   if (!is_done) return false;
   if (has_parts_to_reduce_) {
     reduce_parts();

@@ -34,6 +34,7 @@ class Execution {
   void begin();
   void begin_exchange();
   void reduce_parts();
+  void check_length(int code, bool is_done, const MPI_Status& status) const;
   /// The elements that rank `part` reduces.
   std::size_t first_of(int part) const;
   std::size_t count_of(int part) const { return first_of(part + 1) - first_of(part); }

@@ -1,9 +1,10 @@
-// What is late: who is asked, and who is named (Note [Who is missing] of worker.h).
+// What is late: who is asked, and who is named (Note [Who is missing] of comm/missing_ranks.h).
 #include "worker.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,24 +13,29 @@ namespace tenon::mpi {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTime{2000};  ///< for the others to say where they are
-constexpr std::chrono::milliseconds kLeaveTime{20};     ///< for what a rank did before it left to come here
+constexpr std::chrono::milliseconds kAskAgain{10};
+constexpr std::chrono::milliseconds kLeaveTime{20};  ///< for what a rank did before it left to come here
 
 }  // namespace
 
 void Worker::look_after(const Group& group, const Operation& operation) {
-  if (group.id == 0) check_left(operation);
-  if (!inquiry_ && Clock::now() >= operation.deadline()) inquire();
+  check_left(group, operation);
+  if (inquiry_ || Clock::now() < operation.deadline()) return;
+  const auto [late, its_group] = oldest();
+  inquire({.about = late, .group = its_group, .asked = Clock::now(), .disputed = 0, .problem = {}});
 }
 
 /// Whether a rank that has closed its communicator is still needed.
-void Worker::check_left(const Operation& operation) {
-  for (int rank = 0; rank < peers_->size(); ++rank) {
-    const auto& left = left_[static_cast<std::size_t>(rank)];
-    if (!left || rank == peers_->rank()) continue;
+void Worker::check_left(const Group& group, const Operation& operation) {
+  for (int member = 0; member < group.size(); ++member) {
+    const int rank = group.ranks[static_cast<std::size_t>(member)];
+    const auto left = left_.find({group.id, rank});
+    if (left == left_.end() || rank == peers_->rank()) continue;
     const bool is_needed = operation.number() > 0
-                               ? operation.number() > *left
-                               : rank == operation.request().peer && operation.request().kind == CommKind::kReceive;
-    if (is_needed && Clock::now() > operation.deadline() - operation.timeout() + kLeaveTime)
+                               ? operation.number() > left->second.number
+                               : member == operation.request().peer && operation.request().kind == CommKind::kReceive;
+    const auto since = std::max(left->second.heard, operation.deadline() - operation.timeout());
+    if (is_needed && Clock::now() > since + kLeaveTime)
       throw DistributedError(
           fmt::format("{} has closed its communicator, and {} needs it", peers_->text(rank), operation.text()), {rank});
   }
@@ -47,40 +53,73 @@ std::pair<std::shared_ptr<Operation>, const Group*> Worker::oldest() const {
   return found;
 }
 
-void Worker::inquire() {
-  const auto [late, group] = oldest();
-  inquiry_ = Inquiry{late, group, Clock::now()};
+void Worker::inquire(Inquiry inquiry) {
+  inquiry_ = std::move(inquiry);
   for (auto& answer : answers_) answer.reset();
-  control_->send_to_all({.kind = ControlMessage::kAsk, .group = group->id});
+  control_->send_to_all({.kind = ControlMessage::kAsk, .number = inquiry_->disputed, .group = inquiry_->group->id});
 }
 
-/// Note [Who is missing].
-void Worker::conclude() {
-  const Operation& late = *inquiry_->about;
-  std::vector<int> blamed;
-  std::vector<std::string> reasons;
-  bool all_answered = true;
-  for (int member = 0; member < inquiry_->group->size(); ++member) {
-    const int rank = inquiry_->group->ranks[static_cast<std::size_t>(member)];
-    if (rank == peers_->rank()) continue;
-    const auto& answer = answers_[static_cast<std::size_t>(rank)];
-    const bool is_asked_for = late.number() > 0 || member == late.request().peer;
-    if (!is_asked_for) continue;
-    if (!answer) {
-      all_answered = false;
-      blamed.push_back(rank);
-      reasons.push_back(fmt::format("{} does not answer: it is stopped, cut off or dead", peers_->text(rank)));
-    } else if (late.number() == 0 || answer->number < late.number()) {
-      blamed.push_back(rank);
-      reasons.push_back(
-          fmt::format("{} has not come to it and hangs elsewhere; its last was {}", peers_->text(rank), answer->last));
-    }
+AwaitedOperation Worker::awaited(const Group& group, const Operation& operation) const {
+  AwaitedOperation awaited{.group = group.id, .number = operation.number(), .ranks = {}, .text = operation.text()};
+  if (operation.number() > 0)
+    awaited.ranks = group.ranks;
+  else
+    awaited.ranks = {group.ranks[static_cast<std::size_t>(operation.request().peer)]};
+  return awaited;
+}
+
+/// A collective that the program waits for may stand behind the one that is under way.
+RankPosition Worker::own_position() {
+  RankPosition position;
+  const auto is_awaited = [](const auto& operation) { return operation->is_awaited(); };
+  for (const Group* const group : seen_groups_) {
+    const Operation* operation = nullptr;
+    for (const Execution& message : group->messages)
+      if (message.operation()->is_awaited()) operation = message.operation().get();
+    if (group->collective &&
+        (is_awaited(group->collective->operation()) || std::ranges::any_of(group->waiting, is_awaited)))
+      operation = group->collective->operation().get();
+    if (operation != nullptr) position.awaits = awaited(*group, *operation);
   }
-  if (!all_answered && Clock::now() < inquiry_->asked + kAnswerTime) return;
-  const std::string who = reasons.empty() ? "every rank has come to it: the network is slow or broken; raise timeout"
-                                          : fmt::format("{}", fmt::join(reasons, "; "));
+  const std::lock_guard lock(mutex_);
+  position.last = last_collective_;
+  for (const auto& group : groups_) position.came_to[group->id] = group->number;
+  return position;
+}
+
+/// Who has not come to what is disputed is asked again.
+bool Worker::has_heard_all() {
+  bool has_all = true;
+  for (int rank = 0; rank < peers_->size(); ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (rank == peers_->rank() || has_gone_[index]) continue;
+    const bool is_concerned = inquiry_->disputed == 0 || std::ranges::count(inquiry_->group->ranks, rank) != 0;
+    auto& answer = answers_[index];
+    if (!is_concerned || (answer && (inquiry_->disputed == 0 || answer->signature))) continue;
+    has_all = false;
+    if (!answer || Clock::now() < answer->heard + kAskAgain) continue;
+    answer.reset();
+    control_->send({.kind = ControlMessage::kAsk, .number = inquiry_->disputed, .group = inquiry_->group->id}, rank);
+  }
+  return has_all;
+}
+
+/// When all have said where they are, or had time to.
+void Worker::conclude() {
+  if (!has_heard_all() && Clock::now() < inquiry_->asked + kAnswerTime) return;
+  if (inquiry_->disputed != 0) return conclude_dispute();
+  const Operation& late = *inquiry_->about;
+  std::vector<std::optional<RankPosition>> positions;
+  for (const auto& answer : answers_)
+    positions.push_back(answer ? std::optional(answer->position) : std::optional<RankPosition>());
+  const MissingRanks missing = missing_ranks(awaited(*inquiry_->group, late), peers_->rank(), positions,
+                                             [this](int rank) { return peers_->text(rank); });
+  const std::string who = missing.reasons.empty()
+                              ? "every rank has come to it: the network is slow or broken; raise timeout"
+                              : fmt::format("{}", fmt::join(missing.reasons, "; "));
   const double seconds = std::chrono::duration<double>(late.timeout()).count();
-  throw DistributedError(fmt::format("{} is not done after {:.1f} s (timeout): {}", late.text(), seconds, who), blamed);
+  throw DistributedError(fmt::format("{} is not done after {:.1f} s (timeout): {}", late.text(), seconds, who),
+                         missing.ranks);
 }
 
 }  // namespace tenon::mpi

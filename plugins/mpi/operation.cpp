@@ -35,8 +35,10 @@ bool Operation::is_completed() {
 void Operation::wait(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto is_done = [this] { return is_done_; };
+  ++waiting_;
   const bool in_time = timeout.count() > 0 ? changed_.wait_for(lock, timeout, is_done)
                                            : changed_.wait_until(lock, deadline() + kWorkerGrace, is_done);
+  --waiting_;
   if (!in_time) {
     const std::string how_long =
         fmt::format("{:.1f} s", std::chrono::duration<double>(Clock::now() - submitted_).count());

@@ -3,6 +3,7 @@
 
 #include <tenon/comm/communicator.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -33,6 +34,9 @@ class Operation final : public Work {
   /// "all_reduce #17 of 26214400 bytes", "receive of 8 bytes from rank 2 (tag 0)".
   std::string text() const;
 
+  /// Whether the program waits for it.
+  bool is_awaited() const { return waiting_ > 0; }
+
   // By the worker.
   std::function<void()> at_end;  ///< set before it is submitted: called when every rank has come to it
   void begun() { begun_ = Clock::now(); }
@@ -48,6 +52,7 @@ class Operation final : public Work {
   const Clock::time_point submitted_ = Clock::now();
   Clock::time_point begun_ = submitted_;
 
+  std::atomic<int> waiting_ = 0;  ///< threads in wait()
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool is_done_ = false;  // from here on under mutex_

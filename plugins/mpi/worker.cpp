@@ -40,8 +40,8 @@ Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
   const auto size = static_cast<std::size_t>(peers_->size());
   control_ = std::make_unique<Control>(control_comm_, peers_->rank(), peers_->size());
   answers_.resize(size);
-  left_.resize(size);
-  left_[static_cast<std::size_t>(peers_->rank())] = 0;
+  has_gone_.resize(size);
+  has_gone_[static_cast<std::size_t>(peers_->rank())] = true;
   all->rank = peers_->rank();
   for (int rank = 0; rank < peers_->size(); ++rank) all->ranks.push_back(rank);
   groups_.push_back(std::move(all));
@@ -73,7 +73,7 @@ std::shared_ptr<Work> Worker::submit(Group& group, const CommRequest& request, s
         request, number, request.options.timeout.count() > 0 ? request.options.timeout : settings_.timeout,
         peers_->own_text(), group.text);
     operation->at_end = std::move(at_end);
-    if (number > 0) group.last = operation->text();
+    if (number > 0) last_collective_ = operation->text();
     group.inbox.push_back(operation);
   }
   changed_.notify_all();
@@ -103,6 +103,11 @@ Group* Worker::divide(Group& group, const std::vector<int>& members) {
   return groups_.emplace_back(std::move(made)).get();
 }
 
+void Worker::leave(Group& group) {
+  const std::lock_guard lock(mutex_);
+  group.has_left = true;
+}
+
 void Worker::abort(std::string_view reason, ExitCode code) {
   std::unique_lock lock(mutex_);
   if (!failure_ && !to_abort_)
@@ -111,12 +116,19 @@ void Worker::abort(std::string_view reason, ExitCode code) {
   changed_.wait_for(lock, 2 * kTellTime, [this] { return has_told_; });
 }
 
+bool Worker::blames(int rank) {
+  const std::lock_guard lock(mutex_);
+  return failure_ && failure_->said_by() != rank &&
+         std::ranges::find(failure_->ranks(), rank) != failure_->ranks().end();
+}
+
 void Worker::run() {
   while (!is_over()) {
     bool has_moved = false;
     try {
       take_inbox();
       if (!has_failed_) read_messages();
+      if (!has_failed_) tell_of_leaving();
       if (!has_failed_) has_moved = advance_operations();
       if (!has_failed_) watch_peers();
       if (!has_failed_ && inquiry_) conclude();
@@ -141,17 +153,15 @@ bool Worker::is_over() {
   if (leaving_since_ == Clock::time_point{}) leaving_since_ = now;
   if (has_failed_) return true;
   if (!std::exchange(has_said_bye_, true)) {
-    ControlMessage bye{.kind = ControlMessage::kBye};
-    const std::lock_guard lock(mutex_);
-    bye.number = all().number;
-    control_->send_to_all(bye);
+    tell_of_leaving();
+    control_->send_to_all({.kind = ControlMessage::kBye});
   }
   if (now > leaving_since_ + settings_.timeout) {
     has_failed_ = true;  // MPI_Finalize would wait for them too
     return true;
   }
   for (int rank = 0; rank < peers_->size(); ++rank)
-    if (!left_[static_cast<std::size_t>(rank)] && !peers_->has_ended(rank)) return false;
+    if (!has_gone_[static_cast<std::size_t>(rank)] && !peers_->has_ended(rank)) return false;
   return control_->is_flushed();
 }
 
@@ -163,6 +173,10 @@ void Worker::take_inbox() {
     seen_groups_.clear();
     for (const auto& group : groups_) {
       seen_groups_.push_back(group.get());
+      if (const auto early = early_.find(group->id); early != early_.end()) {
+        group->to_compare = std::move(early->second);
+        early_.erase(early);
+      }
       for (; !group->inbox.empty(); group->inbox.pop_front()) group->waiting.push_back(std::move(group->inbox.front()));
     }
   }
@@ -179,12 +193,13 @@ bool Worker::advance_operations() {
   bool has_moved = false;
   for (Group* const group : seen_groups_)
     if (advance(*group)) has_moved = true;
-  if (inquiry_ && inquiry_->about->is_completed()) inquiry_.reset();
+  if (inquiry_ && inquiry_->disputed == 0 && inquiry_->about->is_completed()) inquiry_.reset();
   return has_moved;
 }
 
 bool Worker::advance(Group& group) {
   bool has_moved = false;
+  compare(group);
   for (auto next = group.waiting.begin();
        next != group.waiting.end();) {  // messages do not wait for collectives, nor they for them
     if (is_message((*next)->request().kind)) {
@@ -195,16 +210,11 @@ bool Worker::advance(Group& group) {
     }
   }
   if (!group.collective && !group.waiting.empty()) {
-    group.collective.emplace(group.waiting.front(), group.comm, group.rank, group.size(), settings_.order);
-    group.waiting.pop_front();
+    begin_collective(group);
     has_moved = true;
   }
   if (group.collective) {
-    if (group.collective->advance()) {
-      const std::shared_ptr<Operation>& done = group.collective->operation();
-      if (done->at_end) done->at_end();
-      done->finish();
-      group.collective.reset();
+    if (end_collective(group)) {
       has_moved = true;
     } else {
       look_after(group, *group.collective->operation());
@@ -219,7 +229,24 @@ bool Worker::advance(Group& group) {
   return has_moved;
 }
 
+void Worker::tell_of_leaving() {
+  for (Group* const group : seen_groups_) {
+    ControlMessage message{.kind = ControlMessage::kLeave, .group = group->id};
+    {
+      const std::lock_guard lock(mutex_);
+      if (!group->has_left || std::exchange(group->has_told, true)) continue;
+      message.number = group->number;
+    }
+    control_->send_to_all(message);
+  }
+}
+
 void Worker::read_messages() {
+  while (const auto message = control_->receive_signature()) {
+    const auto group = std::ranges::find(seen_groups_, message->group, [](const Group* one) { return one->id; });
+    auto& signatures = group == seen_groups_.end() ? early_[message->group] : (*group)->to_compare;
+    signatures.push_back(message->signature);
+  }
   while (!has_failed_) {
     const std::optional<ControlMessage> message = control_->receive();
     if (!message) return;
@@ -238,26 +265,30 @@ void Worker::read(const ControlMessage& message) {
       }
       return;
     case ControlMessage::kAsk: {
-      ControlMessage answer{.kind = ControlMessage::kTell};
-      {
-        const std::lock_guard lock(mutex_);
-        answer.group = message.group;
-        answer.set_text("none");
-        for (const auto& group : groups_) {
-          if (group->id != message.group) continue;
-          answer.number = group->number;
-          answer.set_text(group->last);
-        }
+      ControlMessage answer{.kind = ControlMessage::kTell, .number = message.number, .group = message.group};
+      answer.set_position(own_position());
+      for (const Group* const group : seen_groups_) {
+        const std::optional<CollectiveSignature> own =
+            group->id == message.group ? signature_of(*group, message.number) : std::nullopt;
+        if (!own) continue;
+        answer.has_signature = 1;
+        answer.signature = *own;
       }
       control_->send(answer, message.from);
       return;
     }
     case ControlMessage::kTell:
-      if (inquiry_ && inquiry_->group->id == message.group)
-        answers_[from] = Answer{message.number, message.text.data()};
+      if (inquiry_ && inquiry_->group->id == message.group && inquiry_->disputed == message.number)
+        answers_[from] =
+            Answer{.position = message.position(peers_->size()),
+                   .signature = message.has_signature != 0 ? std::optional(message.signature) : std::nullopt,
+                   .heard = Clock::now()};
+      return;
+    case ControlMessage::kLeave:
+      left_[{message.group, message.from}] = {message.number, Clock::now()};
       return;
     case ControlMessage::kBye:
-      left_[from] = message.number;
+      has_gone_[from] = true;
       return;
   }
 }
@@ -267,9 +298,9 @@ void Worker::watch_peers() {
   if (now < watched_ + kWatchEvery) return;
   watched_ = now;
   for (int rank = 0; rank < peers_->size(); ++rank) {
-    if (left_[static_cast<std::size_t>(rank)] || !peers_->has_ended(rank) || has_said_bye_) continue;
+    if (has_gone_[static_cast<std::size_t>(rank)] || !peers_->has_ended(rank) || has_said_bye_) continue;
     read_messages();  // its last words may say why
-    if (has_failed_ || left_[static_cast<std::size_t>(rank)]) return;
+    if (has_failed_ || has_gone_[static_cast<std::size_t>(rank)]) return;
     const std::shared_ptr<Operation> waited = oldest().first;
     throw DistributedError(
         fmt::format("{} has ended{}: what it said itself, or the log of its machine, says why", peers_->text(rank),

@@ -6,9 +6,14 @@
 //
 // Groups of ranks share the thread: each has such queues, and a communicator of MPI, of its own.
 //
-// Note [Who is missing]: when an operation is late the worker asks the others where they are. A rank whose program
-// hangs still answers, from its worker, with the last collective that it came to; one that is stopped or dead does not.
-// Those that have not come are named. Processes on this machine are watched besides: their end is seen at once.
+// When an operation is late the worker asks the others where they are. A rank whose program hangs still answers, from
+// its worker; one that is stopped or dead does not. Who is to blame: Note [Who is missing] of comm/missing_ranks.h.
+// Processes on this machine are watched besides: their end is seen at once.
+//
+// Note [The same on all ranks]: MPI does not notice that ranks come to a collective with different sizes or dtypes, or
+// says that something was truncated, or waits. So each rank sends what it has begun to the next one of its group, which
+// compares: some 60 bytes and 2 microseconds beside the operation (bench/results/overlap.md). Where two differ all are
+// asked what they have, and the error has it.
 #pragma once
 
 #include "control.h"
@@ -20,6 +25,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +39,7 @@ namespace tenon::mpi {
 struct WorkerSettings {
   std::chrono::milliseconds timeout{600'000};
   Order order = Order::kAny;
+  bool compares = true;  ///< Note [The same on all ranks]
 };
 
 /// Ranks that operations are of: all, or those of a communicator that was divided.
@@ -44,13 +51,20 @@ struct Group {
   std::string text;        ///< " among ranks 0, 2"; empty: all
 
   std::int64_t number = 0;  // under the worker's mutex: collectives that this rank came to
-  std::string last = "none";
+  bool has_left = false;    ///< this rank has closed its communicator of it
+  bool has_told = false;    ///< the others of that
   std::deque<std::shared_ptr<Operation>> inbox;
   int groups_made = 0;
 
   std::deque<std::shared_ptr<Operation>> waiting;  // of the worker's thread alone
   std::optional<Execution> collective;
   std::vector<Execution> messages;
+  bool is_done = false;                        ///< the collective, which waits to be compared
+  bool is_broken = false;                      ///< the collective: MPI does not go on with it
+  std::deque<CollectiveSignature> signatures;  ///< of the last collectives that this rank began
+  std::int64_t begun = 0;                      ///< their number: the last one's
+  std::deque<CollectiveSignature> to_compare;  ///< of the rank before this one, which has begun `compared` and these
+  std::int64_t compared = 0;
 
   int size() const { return static_cast<int>(ranks.size()); }
   bool has_work() const { return collective || !messages.empty() || !waiting.empty(); }
@@ -72,17 +86,28 @@ class Worker {
   /// Of members of a group, by their numbers there; every rank of it calls it. Null where there are none. Lives as long
   /// as this.
   Group* divide(Group& group, const std::vector<int>& members);
+  /// No operation of the group comes from this rank any more.
+  void leave(Group& group);
   void abort(std::string_view reason, ExitCode code);
+  /// Whether something has failed for which that rank is to blame, as others say.
+  bool blames(int rank);
 
  private:
   struct Answer {
-    std::int64_t number = 0;
-    std::string last;
+    RankPosition position;
+    std::optional<CollectiveSignature> signature;
+    Clock::time_point heard;
   };
   struct Inquiry {
     std::shared_ptr<Operation> about;
     const Group* group = nullptr;
     Clock::time_point asked;
+    std::int64_t disputed = 0;  ///< the collective that ranks came to with different things; 0: one is late
+    std::optional<DistributedError> problem;  ///< what MPI says of it
+  };
+  struct Leave {
+    std::int64_t number = 0;  ///< the collective after which it left
+    Clock::time_point heard;
   };
 
   void run();
@@ -92,11 +117,21 @@ class Worker {
   bool advance(Group& group);
   void read_messages();
   void read(const ControlMessage& message);
+  void tell_of_leaving();
+  void begin_collective(Group& group);
+  bool end_collective(Group& group);
+  void compare(Group& group);
+  static std::optional<CollectiveSignature> signature_of(const Group& group, std::int64_t number);
   void look_after(const Group& group, const Operation& operation);
   void watch_peers();
-  void inquire();
+  void inquire(Inquiry inquiry);
+  void dispute(const Group& group, std::int64_t number, const std::optional<DistributedError>& problem);
   void conclude();
-  void check_left(const Operation& operation);
+  bool has_heard_all();
+  void conclude_dispute();
+  RankPosition own_position();
+  AwaitedOperation awaited(const Group& group, const Operation& operation) const;
+  void check_left(const Group& group, const Operation& operation);
   void fail(const DistributedError& error, bool tell_others);
   void fail_everything(const DistributedError& error);
   std::pair<std::shared_ptr<Operation>, const Group*> oldest() const;
@@ -113,13 +148,16 @@ class Worker {
   std::optional<DistributedError> to_abort_;
   bool is_leaving_ = false;
   bool has_told_ = false;  ///< a failure is on its way to the others
+  std::string last_collective_ = "none";
 
   // Of the worker's thread alone.
   std::unique_ptr<Control> control_;
   std::vector<Group*> seen_groups_;
   std::optional<Inquiry> inquiry_;
   std::vector<std::optional<Answer>> answers_;
-  std::vector<std::optional<std::int64_t>> left_;  ///< by rank: the number that it left after
+  std::vector<bool> has_gone_;                                     ///< by rank: it has said so
+  std::map<std::pair<std::int64_t, int>, Leave> left_;             ///< by group and rank
+  std::map<std::int64_t, std::deque<CollectiveSignature>> early_;  ///< of groups that are not seen yet
   bool has_failed_ = false, has_said_bye_ = false;
   Clock::time_point leaving_since_{}, watched_{};
   int idle_turns_ = 0;

@@ -22,6 +22,13 @@
 
 namespace tenon::nccl {
 
+namespace {
+
+// Launchers end what is left as soon as a rank has ended badly. Rank 0 writes the results: it goes first.
+constexpr std::chrono::seconds kTimeOfRank0{30};
+
+}  // namespace
+
 OptionSchema NcclCommunicator::options() {
   return {
       OptionSpec::real("timeout", 600.0,
@@ -328,6 +335,7 @@ void NcclCommunicator::abort(std::string_view reason, ExitCode code) noexcept {
   } catch (const std::exception&) {  // no memory for a message: the end of this process says it
   }
   end_nccl();
+  shared_->meeting.wait_for_end_of_rank_0(kTimeOfRank0);
 }
 
 /// What nobody waits for is looked after too.

@@ -29,6 +29,9 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return static_cast<int>(shared_->group.ranks.size()); }
   std::string device_kind() const override { return "cuda"; }
   void monitored_barrier(std::chrono::milliseconds timeout) override;
+  bool has_ended(int rank) const override {
+    return shared_->meeting.has_ended(shared_->group.ranks[static_cast<std::size_t>(rank)]);
+  }
   void abort(std::string_view reason, ExitCode code) noexcept override;
 
  protected:

@@ -332,6 +332,19 @@ void Meeting::set_failure(const DistributedError& error, int told_by) {
   changed_.notify_all();
 }
 
+bool Meeting::has_ended(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return peers_[static_cast<std::size_t>(rank)].has_left;
+}
+
+void Meeting::wait_for_end_of_rank_0(std::chrono::milliseconds timeout) noexcept {
+  std::unique_lock lock(mutex_);
+  const bool is_blamed =
+      failure_ && failure_->said_by() != 0 && std::ranges::find(failure_->ranks(), 0) != failure_->ranks().end();
+  if (rank_ == 0 || is_blamed || !thread_.joinable()) return;
+  changed_.wait_for(lock, timeout, [this] { return peers_[0].has_left; });
+}
+
 std::optional<DistributedError> Meeting::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;

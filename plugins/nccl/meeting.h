@@ -94,6 +94,11 @@ class Meeting {
   /// others do so too, no longer than the timeout.
   void remove(std::int64_t group);
 
+  /// Whether that rank has ended, or taken leave: of other ranks than 0 rank 0 alone knows.
+  bool has_ended(int rank) const;
+  /// After a failure, unless rank 0 is to blame.
+  void wait_for_end_of_rank_0(std::chrono::milliseconds timeout) noexcept;
+
   std::optional<DistributedError> failure() const;
   /// This rank cannot go on; the others are told.
   void fail(const DistributedError& error);

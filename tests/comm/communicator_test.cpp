@@ -37,8 +37,8 @@ class Recording final : public Communicator {
 TEST(Communicator, ARequestCarriesWhatTheCallSaid) {
   Recording ranks;
   float values[3] = {};
-  ranks.all_reduce({.data = values, .count = 3}, ReduceOp::kMax);
-  ranks.broadcast({.data = values, .count = 2}, /*root=*/3);
+  ranks.all_reduce({.data = values, .count = 3}, ReduceOp::kMax)->wait();
+  ranks.broadcast({.data = values, .count = 2}, /*root=*/3)->wait();
   ASSERT_EQ(ranks.requests.size(), 2U);
   EXPECT_EQ(ranks.requests[0].kind, CommKind::kAllReduce);
   EXPECT_EQ(ranks.requests[0].op, ReduceOp::kMax);
@@ -50,10 +50,12 @@ TEST(Communicator, ARequestCarriesWhatTheCallSaid) {
 TEST(Communicator, OperationsAndTheirBytesAreCountedByKind) {
   Recording ranks;
   double whole[8] = {}, share[2] = {};
-  ranks.all_gather({.data = whole, .count = 8, .dtype = Dtype::kFloat64},
-                   {.data = share, .count = 2, .dtype = Dtype::kFloat64});
-  ranks.barrier();
-  ranks.barrier();
+  ranks
+      .all_gather({.data = whole, .count = 8, .dtype = Dtype::kFloat64},
+                  {.data = share, .count = 2, .dtype = Dtype::kFloat64})
+      ->wait();
+  ranks.barrier()->wait();
+  ranks.barrier()->wait();
   EXPECT_EQ(ranks.stats().calls_of(CommKind::kAllGather), 1);
   EXPECT_EQ(ranks.stats().bytes_of(CommKind::kAllGather), 16);
   EXPECT_EQ(ranks.stats().calls_of(CommKind::kBarrier), 2);
@@ -65,15 +67,19 @@ TEST(Communicator, AMistakeIsRefusedWithTheRankAndTheNumbers) {
   float values[8] = {};
   double doubles[2] = {};
   const CommBuffer eight{.data = values, .count = 8}, two{.data = values, .count = 2};
-  EXPECT_THAT([&] { ranks.all_reduce({.data = nullptr, .count = 3}, ReduceOp::kSum); },
+  EXPECT_THAT([&] { static_cast<void>(ranks.all_reduce({.data = nullptr, .count = 3}, ReduceOp::kSum)); },
               ThrowsMessage<Error>(HasSubstr("rank 1 of 4: all_reduce: 3 elements behind a null pointer")));
-  EXPECT_THAT([&] { ranks.broadcast(two, 4); }, ThrowsMessage<Error>(HasSubstr("broadcast: there is no rank 4")));
-  EXPECT_THAT([&] { ranks.reduce_scatter({.data = values, .count = 3}, eight, ReduceOp::kSum); },
+  EXPECT_THAT([&] { static_cast<void>(ranks.broadcast(two, 4)); },
+              ThrowsMessage<Error>(HasSubstr("broadcast: there is no rank 4")));
+  EXPECT_THAT([&] { static_cast<void>(ranks.reduce_scatter({.data = values, .count = 3}, eight, ReduceOp::kSum)); },
               ThrowsMessage<Error>(HasSubstr("8 elements in all are not 3 from each of 4 ranks")));
-  EXPECT_THAT([&] { ranks.all_gather(eight, {.data = doubles, .count = 2, .dtype = Dtype::kFloat64}); },
-              ThrowsMessage<Error>(HasSubstr("the whole is float32, a rank's share float64")));
-  EXPECT_THAT([&] { ranks.send(two, 1); }, ThrowsMessage<Error>(HasSubstr("send: the other rank is this one")));
-  EXPECT_THAT([&] { ranks.receive(two, 2, -1); }, ThrowsMessage<Error>(HasSubstr("the tag -1 is negative")));
+  EXPECT_THAT(
+      [&] { static_cast<void>(ranks.all_gather(eight, {.data = doubles, .count = 2, .dtype = Dtype::kFloat64})); },
+      ThrowsMessage<Error>(HasSubstr("the whole is float32, a rank's share float64")));
+  EXPECT_THAT([&] { static_cast<void>(ranks.send(two, 1)); },
+              ThrowsMessage<Error>(HasSubstr("send: the other rank is this one")));
+  EXPECT_THAT([&] { static_cast<void>(ranks.receive(two, 2, -1)); },
+              ThrowsMessage<Error>(HasSubstr("the tag -1 is negative")));
   EXPECT_TRUE(ranks.requests.empty());
   EXPECT_EQ(ranks.stats().calls_of(CommKind::kBroadcast), 0);
 }
@@ -82,16 +88,24 @@ TEST(Communicator, AGroupWithoutItsRankOrWithOneTwiceIsRefused) {
   Recording ranks;
   EXPECT_THAT(
       [&] {
-        ranks.new_group({1, 4});
+        static_cast<void>(ranks.new_group({1, 4}));
       },
       ThrowsMessage<Error>(HasSubstr("rank 1 of 4: new_group: there is no rank 4: they are 0 to 3")));
-  EXPECT_THAT([&] { ranks.new_group({1, 2, 1}); }, ThrowsMessage<Error>(HasSubstr("rank 1 is in it twice")));
   EXPECT_THAT(
       [&] {
-        ranks.new_group({0, 2});
+        static_cast<void>(ranks.new_group({1, 2, 1}));
+      },
+      ThrowsMessage<Error>(HasSubstr("rank 1 is in it twice")));
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(ranks.new_group({0, 2}));
       },
       ThrowsMessage<Error>(HasSubstr("the group of ranks 0, 2 is without this one")));
-  EXPECT_THAT([&] { ranks.new_group({1, 2}); }, ThrowsMessage<Error>(HasSubstr("this communicator cannot be divided")));
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(ranks.new_group({1, 2}));
+      },
+      ThrowsMessage<Error>(HasSubstr("this communicator cannot be divided")));
 }
 
 TEST(Communicator, AnErrorKnowsTheRanksAndTheExitCode) {

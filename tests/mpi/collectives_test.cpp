@@ -194,7 +194,7 @@ TEST(MpiCollectives, NothingIsAsGoodAsSomething) {
 
 TEST(MpiCollectives, WhatMpiCannotCountIsRefused) {
   float value = 0;
-  EXPECT_THAT([&] { ranks()->all_reduce({.data = &value, .count = std::size_t{1} << 31}, ReduceOp::kSum); },
+  EXPECT_THAT([&] { ranks()->all_reduce({.data = &value, .count = std::size_t{1} << 31}, ReduceOp::kSum)->wait(); },
               ThrowsMessage<Error>(HasSubstr("MPI counts no more than 2147483647 in one call")));
 }
 

@@ -119,6 +119,53 @@ TEST(MpiFailures, AReceiveOfWhatNobodySendsNamesTheRankThatDoesNot) {
   EXPECT_LT(ended.seconds, kBound);
 }
 
+TEST(MpiFailures, OfRanksInGroupsTheOneThatHangsIsNamedAndNotTheOneThatWaitsForIt) {
+  const Ended ended = ranks_with("group-hangs");
+  EXPECT_THAT(ended.text, testing::ContainsRegex("is not done after 1.0 s \\(timeout\\): rank 3 \\(process [0-9]+ on "
+                                                 "[^)]+\\) has not come to .*and hangs elsewhere; its last was "
+                                                 "all_reduce #1 of 4000 bytes among ranks 2, 3; blamed: 3; code 1"));
+  EXPECT_THAT(ended.text, testing::Not(HasSubstr("blamed: 2")));
+  EXPECT_NE(ended.code, 0);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
+TEST(MpiFailures, ARankThatLeavesAGroupIsNamedAtOnceByThoseThatNeedItThere) {
+  for (const char* how : {"group-leaves", "group-closes"}) {
+    const Ended ended = ranks_with(how, "mpi:timeout=600");
+    EXPECT_THAT(ended.text,
+                testing::ContainsRegex("rank 3 \\(process [0-9]+ on [^)]+\\) has closed its communicator, and "
+                                       "all_reduce #[124] of 4000 bytes( among ranks 2, 3)? needs it; blamed: 3"))
+        << how;
+    EXPECT_NE(ended.code, 0);
+    EXPECT_LT(ended.seconds, kBound);
+  }
+}
+
+TEST(MpiFailures, WhatIsNotTheSameOnAllRanksIsSaidAtOnceWithTheirSizesAndDtypes) {
+  const std::string others = "is not the same on all ranks: ranks 0, 1, 3: all_reduce of 1000 float32 (sum); rank 2: ";
+  for (const auto& [how, of_rank_2] : {std::pair{"size-less", "all_reduce of 900 float32 (sum)"},
+                                       {"size-more", "all_reduce of 100000 float32 (sum)"},
+                                       {"dtype", "all_reduce of 1000 int32 (sum)"},
+                                       {"kind", "broadcast of 1000 float32 from rank 0"},
+                                       {"operation", "all_reduce of 1000 float32 (max)"}}) {
+    const Ended ended = ranks_with(how, "mpi:timeout=600");
+    EXPECT_THAT(ended.text, HasSubstr(others + of_rank_2)) << how;
+    EXPECT_THAT(ended.text, HasSubstr("blamed: 2")) << how;
+    EXPECT_NE(ended.code, 0);
+    EXPECT_LT(ended.seconds, kBound);
+  }
+  EXPECT_THAT(ranks_with("root", "mpi:timeout=600").text,
+              HasSubstr("ranks 0, 1, 3: broadcast of 1000 float32 from rank 0; rank 2: broadcast of 1000 float32 from "
+                        "rank 1"));
+}
+
+TEST(MpiFailures, AMessageOfAnotherLengthThanItsReceiverExpectsIsRefused) {
+  EXPECT_THAT(ranks_with("message", "mpi:timeout=600").text,
+              HasSubstr("receive of 32 bytes from rank 2 (tag 0): 4 of them came, not the 8 float32"));
+  EXPECT_THAT(ranks_with("long-message", "mpi:timeout=600").text,
+              HasSubstr("receive of 16 bytes from rank 2 (tag 0): more came than the 4 float32 that it has place for"));
+}
+
 TEST(MpiFailures, WithoutAFailureAllEndWell) {
   const Ended ended = ranks_with("nothing", "mpi:timeout=60");
   EXPECT_EQ(ended.code, 0) << ended.text;

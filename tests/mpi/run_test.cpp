@@ -37,6 +37,12 @@ class RankRuns : public testing::Test {
   Folder folder_;
 };
 
+std::size_t times(const std::string& words, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
+  return count;
+}
+
 std::vector<double> losses_of(const nlohmann::json& result) {
   return result.at("result").at("losses").get<std::vector<double>>();
 }
@@ -76,6 +82,20 @@ TEST_F(RankRuns, RankZeroAloneSpeaksAndWrites) {
   EXPECT_EQ(said, 1U) << launched.text;
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "four/report.html"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
+}
+
+TEST_F(RankRuns, WhatMpirunWritesToAFileHasNoColours) {
+  const Launched launched = ranks(2, "exp.toml --out two");
+  ASSERT_EQ(launched.code, 0) << launched.text;
+  EXPECT_THAT(launched.text, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(RankRuns, OnATerminalOfMpirunsThereAreColours) {
+  const std::string mpirun = "bash " TENON_SOURCE_DIR "/tests/mpi/mpirun.sh -n 2 " TENON_PROGRAM;
+  const std::string line = "cd '" + folder_.path().string() + "' && TERM=xterm script -qec '" + mpirun +
+                           " run exp.toml --out two' said >/dev/null 2>&1 </dev/null";
+  ASSERT_EQ(std::system(line.c_str()), 0) << read_bytes(folder_.path() / "said");
+  EXPECT_THAT(read_bytes(folder_.path() / "said"), HasSubstr("\x1b[1m"));
 }
 
 TEST_F(RankRuns, TheResultHasTheMemoryOfEachRankAndNamesTheWorst) {
@@ -123,6 +143,16 @@ TEST_F(RankRuns, ARunGoesOnWithTheSameRanksToTheSameBits) {
   ASSERT_EQ(ranks(4, "exp.toml train.resume=state --out second").code, 0);
   const auto whole = losses_of(result("whole")), second = losses_of(result("second"));
   EXPECT_EQ(std::vector<double>(whole.begin() + 3, whole.end()), second);
+}
+
+TEST_F(RankRuns, AFinishedRunThatIsResumedIsShownOnceAndAllRanksEndWell) {
+  ASSERT_EQ(ranks(4, "exp.toml --out four").code, 0);
+  const std::string before = read_bytes(folder_.path() / "four/result.json");
+  const Launched again = ranks(4, "--resume four");
+  EXPECT_EQ(again.code, 0) << again.text;
+  EXPECT_THAT(again.text, HasSubstr("this run is finished; nothing was run"));
+  EXPECT_EQ(times("tenon: ", again.text), 1U) << again.text;
+  EXPECT_EQ(read_bytes(folder_.path() / "four/result.json"), before);
 }
 
 TEST_F(RankRuns, ARunGoesOnWithAnotherNumberOfRanks) {
@@ -307,6 +337,21 @@ TEST_F(RankRuns, SeveralProcessesOfAnExperimentForOneAreRefused) {
   EXPECT_EQ(launched.code, 2);
   EXPECT_THAT(launched.text, HasSubstr("Open MPI started 2 processes, and the experiment is that of one: set "
                                        "distributed.name"));
+}
+
+TEST_F(RankRuns, WhatIsWrongBeforeTheRanksHaveMetIsSaidOnce) {
+  for (const std::string words : {"run exp.toml 'distributed.name=\"mpx\"'", "run exp.toml 'distributed.name=\"\"'",
+                                  "run exp.toml model.hiden=4", "run --resume nowhere", "run exp.toml --otu x"}) {
+    const Launched launched = mpirun(folder_, "-n 3 $tenon " + words);
+    EXPECT_EQ(launched.code, 2) << launched.text;
+    EXPECT_EQ(times("tenon: ", launched.text), 1U) << launched.text;
+  }
+}
+
+TEST_F(RankRuns, WhatIsWrongOnOneRankAloneIsSaidWithItsNumber) {
+  const Launched launched = mpirun(folder_, "-n 1 $tenon run exp.toml : -n 1 $tenon run exp.toml model.hiden=4");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text, HasSubstr("tenon: rank 1 of 2: "));
 }
 
 TEST_F(RankRuns, ASweepIsNotShared) {

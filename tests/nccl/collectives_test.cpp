@@ -80,11 +80,11 @@ TEST(Nccl, SendsAndReceivesBeginAsOneGroup) {
 
 TEST(Nccl, ADtypeAndATagThatNcclLacksAreRefused) {
   const Tensor shorts = tenon::ones({2}, TensorOptions(kInt16)).to(device());
-  EXPECT_THAT([&] { distributed::all_reduce(*ranks(), shorts); },
+  EXPECT_THAT([&] { distributed::all_reduce(*ranks(), shorts)->wait(); },
               ThrowsMessage<Error>(HasSubstr("NCCL reduces no int16: convert it to int32 first")));
   const CommBuffer two{.data = shorts.data_ptr(), .count = 2, .dtype = kInt16};
   EXPECT_THAT(
-      [&] { ranks()->send(two, (ranks()->rank() + 1) % 4, /*tag=*/3); },
+      [&] { ranks()->send(two, (ranks()->rank() + 1) % 4, /*tag=*/3)->wait(); },
       ThrowsMessage<Error>(HasSubstr("NCCL pairs sends and receives by their order: leave the tag out, not 3")));
   ranks()->barrier()->wait();
 }

@@ -24,11 +24,15 @@ class NcclRuns : public testing::Test {
                                   data + train + "[distributed]\nname = \"nccl\"\n[distributed.nccl]\ntimeout = 60\n");
   }
   nlohmann::json run(const std::string& launch, const std::string& words, const std::string& out) const {
+    tenon(launch, "run exp.toml " + words + " --out " + out);
+    return parse_json(read_bytes(folder_.path() / out / "result.json"));
+  }
+  std::string tenon(const std::string& launch, const std::string& words) const {
     const std::string line = "cd '" + folder_.path().string() +
                              "' && TENON_CUDA_LIBRARIES=" TENON_EMULATED_CUDA_LIBRARIES " timeout 120 " + launch +
-                             " " TENON_PROGRAM " run exp.toml " + words + " --out " + out + " >said 2>&1 </dev/null";
+                             " " TENON_PROGRAM " " + words + " >said 2>&1 </dev/null";
     EXPECT_EQ(std::system(line.c_str()), 0) << read_bytes(folder_.path() / "said");
-    return parse_json(read_bytes(folder_.path() / out / "result.json"));
+    return read_bytes(folder_.path() / "said");
   }
   Folder folder_;
 };
@@ -47,6 +51,12 @@ TEST_F(NcclRuns, TwoRanksOnTwoDevicesHaveTheLossesOfOneWhateverIsDivided) {
     for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(losses[i], alone[i], 1e-5 * std::abs(alone[i])) << shard;
     EXPECT_EQ(result["ranks"]["count"], 2);
   }
+}
+
+TEST_F(NcclRuns, AFinishedRunThatIsResumedIsShownAndAllRanksEndWell) {
+  run("bash " TENON_NCCL_LAUNCH " 2", "", "two");
+  EXPECT_THAT(tenon("bash " TENON_NCCL_LAUNCH " 2", "run --resume two"),
+              testing::HasSubstr("this run is finished; nothing was run"));
 }
 
 }  // namespace

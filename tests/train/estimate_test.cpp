@@ -72,6 +72,26 @@ TEST_F(Estimate, EqualsTheRunThatDrawsItsParametersToTheByteWhereKernelsAddNothi
   }
 }
 
+TEST_F(Estimate, HasTheWorkspaceOfConvolutions) {
+  const std::vector<std::vector<std::string>> experiments = {
+      {"model.name=\"resnet18\"", "train.batch_size=4"},
+      {"model.name=\"resnet18\"", "train.batch_size=4", "train.threads=2"},
+      {"model.name=\"resnet18\"", "train.batch_size=4", "train.precision=\"bfloat16-mixed\""},
+      {"model.name=\"unet\"", "train.batch_size=2"},
+  };
+  for (const auto& experiment : experiments) {
+    std::vector<std::string> short_run = experiment;
+    short_run.insert(short_run.end(), {"train.max_steps=1", "train.test_batch_size=4"});
+    const MemoryStats estimated = estimate(short_run).memory;
+    const MemoryStats measured = run(short_run).memory;
+    const auto workspace = [](const MemoryStats& stats) {
+      return stats.requested_by_purpose[static_cast<std::size_t>(Purpose::kWorkspace)].peak;
+    };
+    EXPECT_EQ(workspace(estimated), workspace(measured)) << experiment[0];
+    EXPECT_NEAR(ratio(estimated.requested_bytes, measured.requested_bytes), 1, 0.005) << experiment[0];
+  }
+}
+
 TEST_F(Estimate, NeedsNoMemoryForALargeModel) {
   const MemoryEstimate estimated =
       estimate({"model.name=\"gpt\"", "data.name=\"text\"", text(), "model.hidden=64", "model.layers=2",

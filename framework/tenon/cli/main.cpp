@@ -2,6 +2,7 @@
 // No header: the program starts here.
 #include <tenon/cli/manual/help_text.h>
 #include <tenon/cli/manual/mistyped.h>
+#include <tenon/cli/process/first_rank.h>
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
@@ -45,7 +46,8 @@ void add_verbs(cli::Verb program, cli::Outcome& outcome) {
 }
 
 int complain(const std::string& message, ExitCode code) {
-  cli::say(toned("tenon:", Tone::kBad, cli::screen_of(STDERR_FILENO)) + " " + message);
+  if (const std::string words = cli::said_after_rank_0(message); !words.empty())
+    cli::say(toned("tenon:", Tone::kBad, cli::screen_of(STDERR_FILENO)) + " " + words);
   return static_cast<int>(code);
 }
 

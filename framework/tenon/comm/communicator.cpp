@@ -32,6 +32,7 @@ double Work::seconds() const { return 0; }
 
 Communicator::~Communicator() = default;
 std::string Communicator::device_kind() const { return {}; }
+bool Communicator::has_ended(int) const { return false; }
 
 void Communicator::refuse(std::string_view what, const std::string& why) const {
   throw Error(fmt::format("rank {} of {}: {}: {}", rank(), size(), what, why));

@@ -4,7 +4,7 @@
 //   auto ranks = distributed::init_process_group("mpi");            // runtime/process_group.h
 //   auto work = ranks->all_reduce({.data = p, .count = n, .dtype = kFloat32}, ReduceOp::kSum);
 //   …                                                                // the memory stays alive and untouched
-//   work->wait();
+//   work->wait();                                                    // now the values are there
 //
 // Note [Ranks end together]: nobody waits for ever. An operation that is not done after its timeout fails and names the
 // ranks that did not come. A rank that cannot go on calls abort(), which makes what the others wait for fail at once,
@@ -86,7 +86,10 @@ struct CommRequest {
   CommOptions options;
 };
 
-/// An operation under way. Its buffers stay alive and untouched until it is done or has failed.
+/// An operation under way, which goes on beside the program: torch.distributed's with async_op=True. Until it is done
+/// or has failed its buffers stay alive, what it reads is not written, and what it writes is neither read nor written:
+/// before wait() has returned, an output may hold the old values, the new ones, or some of both. So every Work is
+/// waited for, in any order; one that is dropped goes on, and what goes wrong with it is said by the next operation.
 class TENON_EXPORT Work {
  public:
   Work() = default;
@@ -96,8 +99,10 @@ class TENON_EXPORT Work {
 
   /// Whether it is done or has failed; asks only.
   virtual bool is_completed() = 0;
-  /// Waits until it is done, no longer than `timeout` (0: than the operation's own). Throws DistributedError: it
-  /// failed, or is not done by then. May be called again.
+  /// Waits until it is done, no longer than `timeout` (0: than the operation's own, CommOptions::timeout, or else that
+  /// of the communicator). When it returns the output has its values: for the host, and for what is queued on
+  /// CommOptions::stream from then on. Throws DistributedError that names the ranks to blame where it failed, and one
+  /// without where it is not done by then: it is still under way, and wait() may be called again, from any thread.
   virtual void wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(0)) = 0;
   /// How long it took from its turn to its end; 0 before.
   virtual double seconds() const;
@@ -112,7 +117,8 @@ struct CommStats {
 };
 
 /// The ranks of a run, seen from one of them. Operations of all ranks (all_reduce, broadcast, all_gather,
-/// reduce_scatter, barrier) are called by every rank in the same order. One thread at a time.
+/// reduce_scatter, barrier) are called by every rank in the same order, with the same sizes and dtypes. Each begins the
+/// operation and returns at once: its result is there once wait() of the Work has returned. One thread at a time.
 class TENON_EXPORT Communicator {
  public:
   Communicator() = default;
@@ -127,41 +133,49 @@ class TENON_EXPORT Communicator {
 
   /// Every rank's `buffer` becomes the reduction of all of them. Throws Error for a null pointer with elements behind
   /// it.
-  TENON_API std::shared_ptr<Work> all_reduce(const CommBuffer& buffer, ReduceOp op, const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> all_reduce(const CommBuffer& buffer, ReduceOp op,
+                                                           const CommOptions& options = {});
   /// Every rank's `buffer` becomes that of `root`. Throws Error for a root that is none of the ranks.
-  TENON_API std::shared_ptr<Work> broadcast(const CommBuffer& buffer, int root, const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> broadcast(const CommBuffer& buffer, int root,
+                                                          const CommOptions& options = {});
   /// The inputs of all ranks, in the order of ranks. Throws Error unless `output` has size() times as many elements, of
   /// the same dtype.
-  TENON_API std::shared_ptr<Work> all_gather(const CommBuffer& output, const CommBuffer& input,
-                                             const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> all_gather(const CommBuffer& output, const CommBuffer& input,
+                                                           const CommOptions& options = {});
   /// This rank's part, in the order of ranks, of the reduction of all inputs. Throws Error unless `input` has size()
   /// times as many elements, of the same dtype.
-  TENON_API std::shared_ptr<Work> reduce_scatter(const CommBuffer& output, const CommBuffer& input, ReduceOp op,
-                                                 const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> reduce_scatter(const CommBuffer& output, const CommBuffer& input,
+                                                               ReduceOp op, const CommOptions& options = {});
   /// To one rank, which receives it with the same tag (from 0). Throws Error for a rank that is none, or is this one.
-  TENON_API std::shared_ptr<Work> send(const CommBuffer& buffer, int to, int tag = 0, const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> send(const CommBuffer& buffer, int to, int tag = 0,
+                                                     const CommOptions& options = {});
   /// As many elements as the rank `from` sends with that tag. Throws Error as send() does.
-  TENON_API std::shared_ptr<Work> receive(const CommBuffer& buffer, int from, int tag = 0,
-                                          const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> receive(const CommBuffer& buffer, int from, int tag = 0,
+                                                        const CommOptions& options = {});
   /// Done once every rank has come to it.
-  TENON_API std::shared_ptr<Work> barrier(const CommOptions& options = {});
+  [[nodiscard]] TENON_API std::shared_ptr<Work> barrier(const CommOptions& options = {});
 
   /// The ranks that give the same `color`, as a communicator of their own: in the order of their keys, where these are
   /// equal of their ranks (MPI_Comm_split, ncclCommSplit). Every rank calls it, as an operation of all ranks; one that
   /// gives a negative color gets null. Both may be used side by side, each in the same order on its ranks. What fails
   /// in one fails in all: Note [Ranks end together].
-  TENON_API std::shared_ptr<Communicator> split(int color, int key = 0);
+  [[nodiscard]] TENON_API std::shared_ptr<Communicator> split(int color, int key = 0);
   /// The same where every rank knows its group: `members` are ranks of this one in their new order, this one among
   /// them, or none, which gives null. Every rank calls it, members of a group with the same list. Throws Error for
   /// numbers that are no ranks, twice the same, and a list without this one.
-  TENON_API std::shared_ptr<Communicator> new_group(const std::vector<int>& members);
+  [[nodiscard]] TENON_API std::shared_ptr<Communicator> new_group(const std::vector<int>& members);
 
   /// A barrier that says who is missing: waits, and throws DistributedError with the ranks that have not come to it
   /// within `timeout`. On every rank that came, so that all end.
   virtual void monitored_barrier(std::chrono::milliseconds timeout) = 0;
   /// This rank cannot go on: what other ranks wait for fails with `reason` and `code`, see Note [Ranks end together].
-  /// Returns within a bounded time, whether or not they could be told. Nothing happens the second time.
+  /// Returns within a bounded time, whether or not they could be told: a launcher ends all ranks when this one ends, so
+  /// that it waits half a minute for rank 0, which writes the results, unless that one is to blame. Nothing happens the
+  /// second time.
   virtual void abort(std::string_view reason, ExitCode code = ExitCode::kFailed) noexcept = 0;
+
+  /// Whether that rank's process is known to have ended; false of one that cannot be seen from here.
+  virtual bool has_ended(int rank) const;
 
   /// Since the beginning.
   const CommStats& stats() const noexcept { return stats_; }

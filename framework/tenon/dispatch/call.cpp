@@ -4,7 +4,10 @@
 #include <tenon/dispatch/after_kernel.h>
 #include <tenon/dispatch/call.h>
 #include <tenon/dispatch/kernel_work.h>
+#include <tenon/dispatch/rehearsal.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace tenon {
@@ -42,6 +45,22 @@ class Context final : public KernelContext {
   std::vector<Scratch, RecycledAllocator<Scratch>> scratches_;  ///< most kernels want none, and pay for nothing
 };
 
+std::optional<DeviceType>& rehearsing() {
+  static std::optional<DeviceType> kind;
+  return kind;
+}
+
+/// The workspace that the kernel would take, where it has a form that does so.
+[[gnu::cold, gnu::noinline]] void rehearse(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
+                                           std::span<const TensorView> inputs, const void* attributes,
+                                           StreamRef stream) {
+  if (rehearsing() != state.device().type()) return;
+  const Kernel form = find_kernel(state.device().type(), intern_operator(std::string(name_of(op)) + ".workspace"));
+  if (!form) return;
+  Context context(state, stream);
+  form(context, outputs, inputs, attributes);
+}
+
 /// Tells of a kernel's call around it.
 [[gnu::cold, gnu::noinline]] void tell_around(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
                                               std::span<const TensorView> inputs, const void* attributes,
@@ -65,12 +84,19 @@ class Context final : public KernelContext {
     const scopes::KernelCall& call;
     ~Ends() { scopes::tell_kernel_ends(call); }
   } ends{call};
-  if (!state.driver().begin_kernel(stream)) return;
+  if (!state.driver().begin_kernel(stream)) return rehearse(op, state, outputs, inputs, attributes, stream);
   Context context(state, stream);
   kernel(context, outputs, inputs, attributes);
 }
 
 }  // namespace
+
+void rehearse_workspace(DeviceType kind, bool on) {
+  if (on)
+    rehearsing() = kind;
+  else
+    rehearsing().reset();
+}
 
 void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> outputs,
                  std::span<const TensorView> inputs, const void* attributes) {
@@ -89,6 +115,8 @@ void call_kernel(OperatorId op, DeviceState& state, std::span<const TensorView> 
   if (state.driver().begin_kernel(stream)) {  // else addresses without bytes: there is nothing to compute on
     Context context(state, stream);
     kernel(context, outputs, inputs, attributes);
+  } else {
+    rehearse(op, state, outputs, inputs, attributes, stream);
   }
   if (is_something_after_kernels()) [[unlikely]]
     run_after_kernel();

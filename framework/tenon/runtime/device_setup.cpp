@@ -40,18 +40,30 @@ bool is_configured(const Setup& all, std::string_view kind) {
   return std::find(all.configured.begin(), all.configured.end(), kind) != all.configured.end();
 }
 
+/// What is wrong with the name of a device that is not there, and what to do.
+std::string no_device(std::string_view kind, int index, int count, const Backend& backend) {
+  if (count == 0) {
+    const std::string reason = backend.why_unavailable();
+    return fmt::format(
+        "no {} device: {}; set device.name to one that `tenon devices` lists, as \"{}\"; `tenon doctor` says what {} "
+        "needs",
+        kind, reason.empty() ? "the backend found none" : reason, kCPU.name(), kind);
+  }
+  const auto is_count = [](const OptionSpec& option) { return option.name == "count"; };
+  const OptionSchema options = backend.options();
+  return fmt::format("no device {0}:{1}: there {2} {3} of this kind, {4}; name {5}{6}", kind, index,
+                     count == 1 ? "is" : "are", count,
+                     count == 1 ? fmt::format("{}:0", kind) : fmt::format("{0}:0 to {0}:{1}", kind, count - 1),
+                     count == 1 ? "that" : "one of them",
+                     std::ranges::any_of(options, is_count) ? fmt::format(", or raise device.{}.count", kind) : "");
+}
+
 std::unique_ptr<DeviceState> open_device(Device device) {
   const std::string kind(device.type().name());
   Backend& backend = configured_backend(kind);
   const int index = device.has_index() ? device.index() : 0;
   const int count = backend.device_count();
-  if (index >= count) {
-    const std::string reason = backend.why_unavailable();
-    throw Error(count == 0 ? fmt::format("no {} device: {}; `tenon devices` shows what there is", kind,
-                                         reason.empty() ? "the backend found none" : reason)
-                           : fmt::format("no device {}:{}: there {} {} of this kind", kind, index,
-                                         count == 1 ? "is" : "are", count));
-  }
+  if (index >= count) throw ConfigError(no_device(kind, index, count, backend));
   DeviceDriver& driver = backend.device(index);
   std::optional<StackConfig> config;
   {

@@ -264,6 +264,23 @@ TEST_F(RunVerb, QuietSaysNoRemarks) {
   EXPECT_EQ(quiet.error, "");
 }
 
+TEST_F(RunVerb, ADeviceThatIsNotThereIsAWrongSettingWithAWayOn) {
+  const Said said = tenon({"run", "exp.toml", "device.name=\"simulated:7\"", "--out", "run"});
+  EXPECT_EQ(said.code, 2) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("no device simulated:7: there is 1 of this kind, simulated:0; name that, or raise "
+                                    "device.simulated.count"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "run"));
+}
+
+TEST_F(RunVerb, AKindWithoutADeviceIsAWrongSettingThatSaysWhyAndWhatElse) {
+  const std::map<std::string, std::string> hidden = {{"CUDA_VISIBLE_DEVICES", "-1"}};
+  if (tenon({"plugins", "info", "cuda"}, hidden).code != 0) GTEST_SKIP() << "the plugin cuda is not built";
+  const Said said = tenon({"run", "exp.toml", "device.name=\"cuda:0\""}, hidden);
+  EXPECT_EQ(said.code, 2) << said.error;
+  EXPECT_THAT(said.error, AllOf(HasSubstr("no cuda device: "), HasSubstr("set device.name to one that `tenon devices` "
+                                                                         "lists, as \"cpu\"; `tenon doctor` says")));
+}
+
 TEST_F(RunVerb, ATruncatedDataFileFailsTheRunAndIsNamed) {
   const auto file = folder_.path() / "data/train-images-idx3-ubyte";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);

@@ -401,7 +401,10 @@ class OneRun {
 }  // namespace
 
 ExitCode run_one(const RunOptions& options, const Config& config, std::shared_ptr<Communicator> ranks) {
-  if (const std::optional<ExitCode> code = show_finished(options, config)) return *code;
+  if (const std::optional<ExitCode> code = show_finished(options, config)) {
+    if (ranks && *code == ExitCode::kDone) release_ranks(*ranks, config);
+    return *code;
+  }
   check_experiment(config.experiment(), ranks ? ranks->size() : 0);
   return OneRun(options, config, std::move(ranks)).run();
 }

@@ -81,6 +81,7 @@ Left leave_result(const fs::path& folder, const std::string& json, bool has_page
 std::string last_words(const Communicator& ranks, const std::exception& error, Left left, const fs::path& folder) {
   const auto* const between = dynamic_cast<const DistributedError*>(&error);
   const std::string own = fmt::format("rank {} of {}: ", ranks.rank(), ranks.size());
+  if (between == nullptr && ranks.has_ended(0)) return {};  // which has told of this error, or of the same of its own
   if (between == nullptr) return std::string_view(error.what()).starts_with(own) ? error.what() : own + error.what();
   if (is_told_by_rank_0(*between)) return {};
   if (left == Left::kByThisRank) return fmt::format("{}\nresults: {}", error.what(), folder.string());
@@ -120,6 +121,11 @@ void share_folder(Communicator& ranks, const fs::path& folder) {
   static_cast<void>(broadcast_path(ranks, folder));
 }
 
+void release_ranks(Communicator& ranks, const Config& config) {
+  install(config.experiment());
+  share_folder(ranks, {});
+}
+
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks) {
   SilentProgress progress;
   RunRecord record;
@@ -132,6 +138,7 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
     drop_layers_that_write(experiment);
     install(experiment);
     folder = broadcast_path(*ranks, {});
+    if (folder.empty()) return ExitCode::kDone;  // release_ranks()
     experiment.devices = distributed::devices_of_rank(experiment);
     experiment.device = experiment.devices.front();
     RunState state{.ranks = ranks};

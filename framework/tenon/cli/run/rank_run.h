@@ -21,6 +21,9 @@ bool is_silent_rank(const RunOptions& options);
 /// run_rank(), learn where the results go. Throws DistributedError.
 void share_folder(Communicator& ranks, const std::filesystem::path& folder);
 
+/// By rank 0 in place of share_folder(): there is nothing to run, and the others end well. Throws DistributedError.
+void release_ranks(Communicator& ranks, const Config& config);
+
 /// Trains as one of the ranks and leaves the results to rank 0, which this is not. Where that one has died, the first
 /// of the others that can leaves a result in its folder and says what happened; the others are silent. A rank that
 /// fails by itself tells all others and says why.

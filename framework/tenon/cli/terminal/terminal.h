@@ -1,5 +1,7 @@
 // The terminal that a stream is: its width and its colours, from the system and the environment.
 //
+// Under mpirun it is the terminal of mpirun, where that has one: what it writes to a file is plain.
+//
 //   COLUMNS          the width, whatever the terminal says, and for a file or a pipe too; those are any width without
 //   NO_COLOR         no colours, when it is not empty
 //   CLICOLOR_FORCE   colours in a file or a pipe too, when it is neither empty nor 0

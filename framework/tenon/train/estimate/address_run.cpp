@@ -2,6 +2,7 @@
 #include <tenon/train/estimate/address_run.h>
 
 #include <tenon/autograd/autocast.h>
+#include <tenon/dispatch/rehearsal.h>
 #include <tenon/memory/stack/for_trial.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
@@ -29,6 +30,25 @@ class ListsOfOperators {
  private:
   DeviceType stand_in_;
   bool before_;
+};
+
+/// Kernels of the stand-in take the workspace of the real device's, where they are the same ones.
+class TakesWorkspace {
+ public:
+  TakesWorkspace(const ExperimentConfig& stand_in, DeviceType real) : stand_in_(stand_in.device.type()) {
+    const bool has_same_kernels = find_backend(std::string(stand_in_.name())).kernels_like() == real.name();
+    if (!has_same_kernels) return;
+    rehearse_workspace(stand_in_, true);
+    // Of which each thread has its part.
+    const std::int64_t threads = stand_in.section("train").integer("threads");
+    if (threads > 0) configured_backend(std::string(real.name())).device(0).set_threads(static_cast<int>(threads));
+  }
+  ~TakesWorkspace() { rehearse_workspace(stand_in_, false); }
+  TakesWorkspace(const TakesWorkspace&) = delete;
+  TakesWorkspace& operator=(const TakesWorkspace&) = delete;
+
+ private:
+  DeviceType stand_in_;
 };
 
 /// The stand-in's kind has afterwards the options that it had: an experiment that says nothing of them runs next.
@@ -86,11 +106,13 @@ struct StandIn::Parts {
       set_allocator(real.type().name(), allocator_from_spec(kDefaultAllocator));
     install(stand_in);
     lists.emplace(stand_in.device.type(), real.type());
+    workspace.emplace(stand_in, real.type());
   }
 
   const KeepsOptions options;  // which are set when all devices are closed
   const ClosesDevices closing;
   std::optional<ListsOfOperators> lists;
+  std::optional<TakesWorkspace> workspace;
 };
 
 StandIn::StandIn(const ExperimentConfig& stand_in, Device real) : parts_(std::make_unique<Parts>(stand_in, real)) {}

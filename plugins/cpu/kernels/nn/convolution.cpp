@@ -6,6 +6,7 @@
 
 #include "kernels/linalg/bfloat16.h"
 #include "kernels/register.h"
+#include "kernels/rehearsal.h"
 #include "thread_pool.h"
 
 namespace tenon::cpu {
@@ -51,12 +52,12 @@ struct Plain {
       expected *= original.sizes[d];
     }
     view.data = context.scratch(static_cast<std::size_t>(expected * bytes_of(compute)));
-    if (input && expected > 0) level_functions().copy(view, original);
+    if (input && expected > 0 && !is_rehearsal()) level_functions().copy(view, original);
   }
   Plain(const Plain&) = delete;
   char* data() const { return static_cast<char*>(view.data); }
   void finish(const TensorView& original) const {
-    if (staged) level_functions().copy(original, view);
+    if (staged && !is_rehearsal()) level_functions().copy(original, view);
   }
 };
 
@@ -195,6 +196,9 @@ void add_convolution(const KernelSink& sink) {
   sink.add(sink.host, "conv", &conv);
   sink.add(sink.host, "conv_backward_input", &conv_backward_input);
   sink.add(sink.host, "conv_backward_weight", &conv_backward_weight);
+  sink.add(sink.host, "conv.workspace", &rehearsed<&conv>);
+  sink.add(sink.host, "conv_backward_input.workspace", &rehearsed<&conv_backward_input>);
+  sink.add(sink.host, "conv_backward_weight.workspace", &rehearsed<&conv_backward_weight>);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_LEVEL

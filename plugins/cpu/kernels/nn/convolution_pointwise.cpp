@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/nn/convolution.h"
+#include "kernels/rehearsal.h"
 #include "thread_pool.h"
 
 namespace tenon::cpu {
@@ -161,6 +162,7 @@ void make_room(KernelContext& context, Problem& p, i64 parts) {
 template <void (*group_of)(const Problem&, i64, float*, Product)>
 void over_groups(KernelContext& context, Problem& p) {
   make_room(context, p, p.parts);
+  if (is_rehearsal()) return;
   if (p.parts < thread_count()) {  // the product divides itself
     for (i64 group = 0; group < p.groups; ++group) group_of(p, group, p.scratch, &parallel_gemm);
     return;
@@ -205,6 +207,7 @@ void pointwise_backward_weight(KernelContext& context, const ConvShape& s, const
   const i64 parts = std::clamp<i64>(s.out_channels / kLeastRows, 1, p.parts == 1 ? 1 : thread_count());
   Job job{p, parts, (s.out_channels + parts - 1) / parts};
   make_room(context, p, parts);
+  if (is_rehearsal()) return;
   run_parts(
       static_cast<int>(parts),
       [](void* state, int part) {
