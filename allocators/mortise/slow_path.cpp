@@ -62,6 +62,7 @@ Tile* MortiseAllocator::serve_in_need(StreamCache& cache, std::size_t bytes, Oth
     ++retries_;
     if (Tile* tile = from_pages(cache, bytes, 0, others)) return tile;
   }
+  for (const auto& each : caches_.all()) each->rhythms.ran_out();
   return nullptr;
 }
 

@@ -42,6 +42,23 @@ class Rhythm {
     distances_.reserve(kLength);
   }
 
+  /// So many were noted since it was made, or has forgotten.
+  std::uint64_t noted() const { return count_; }
+
+  /// As if nothing had been asked for yet.
+  void forget() noexcept {
+    keys_.clear();
+    log_.clear();
+    distances_.clear();
+    follows_ = began_ = kNowhere;
+    count_ = mixed_recent_ = other_ = 0;
+    agreed_ = missed_ = failed_ = balance_ = pause_ = others_ = 0;
+    next_pause_ = kFirstPause;
+    recent_ = {};
+    last_of_key_ = {};
+    found_at_ = {};
+  }
+
   /// Whether the last three requests that were noted had that key, and the last one this place: another one like them
   /// teaches nothing.
   bool goes_on(Key key, Place place) const noexcept {
@@ -217,7 +234,24 @@ class Rhythms {
     return &all_;
   }
 
+  /// There was no memory for a request. Where that comes twice within a while, the places that are followed leave no
+  /// room for what is asked: a program that tries once more is served as if for the first time.
+  void ran_out() noexcept {
+    std::uint64_t noted = 0;
+    for (const Rhythm* const one : all()) noted += one->noted();
+    if (std::exchange(has_run_out_, true) && noted - noted_by_then_ < kWhile) {
+      for (Rhythm* const one : all()) one->forget();
+      has_run_out_ = false;
+    }
+    noted_by_then_ = noted;
+  }
+
  private:
+  static constexpr std::uint64_t kWhile = 4096;
+  std::array<Rhythm*, 4> all() { return {&all_, &steps_, &gradients_, &data_}; }
+
+  std::uint64_t noted_by_then_ = 0;
+  bool has_run_out_ = false;
   Rhythm all_{false};  ///< where nobody says what it is for
   Rhythm steps_{true};
   Rhythm gradients_{true};

@@ -97,5 +97,31 @@ TEST(QuantizedFile, AFileOfAnotherWidthIsRefusedBeforeAnythingChanges) {
   }
 }
 
+// Seven weights of 4 bits take the bytes of eight.
+TEST(QuantizedFile, RowsThatEndWithinAByteAreNotReadAsLongerOnes) {
+  const std::string file = scratch_folder() + "model.safetensors";
+  NoGradGuard no_grad;
+  for (const auto& [width, other] : {std::pair{7, 8}, std::pair{8, 7}}) {
+    nn::Sequential from{nn::Linear(width, 4)}, into{nn::Linear(other, 4)}, same{nn::Linear(width, 4)};
+    for (auto* const model : {&from, &into, &same}) (*model)->eval();
+    q::quantize_weights(*from, 4);
+    tenon::save(from, file);
+    std::vector<Tensor> before = values_of(*into);
+    EXPECT_THAT(message_of([&] { q::load(*into, file); }),
+                testing::AllOf(HasSubstr("is of (4, " + std::to_string(width) + ")"),
+                               HasSubstr("of (4, " + std::to_string(other) + ")")));
+    EXPECT_TRUE(are_same(values_of(*into), before));
+    q::quantize_weights(*into, 4);
+    before = values_of(*into);
+    EXPECT_THAT(message_of([&] { tenon::load(into, file); }), HasSubstr("half of a row's last byte unused"));
+    EXPECT_TRUE(are_same(values_of(*into), before));
+    q::load(*same, file);
+    EXPECT_TRUE(are_same(values_of(*same), values_of(*from)));
+    const Tensor x = tenon::randn({3, width});
+    EXPECT_TRUE(same->forward(x).equal(from->forward(x)));
+    EXPECT_TRUE(std::dynamic_pointer_cast<nn::SequentialImpl>(same->clone())->forward(x).equal(from->forward(x)));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

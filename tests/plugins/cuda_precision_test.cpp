@@ -1,4 +1,5 @@
-// The options of the CUDA plugin that choose between speed and exactness: what they change in results.
+// The options of the CUDA plugin that choose between speed and exactness, and what is exact without: products of
+// integers.
 #include "plugins/reopened_cuda.h"
 
 #include <tenon/tenon.h>
@@ -59,6 +60,33 @@ TEST_F(CudaPrecision, AlgorithmsThatWereMeasuredGiveTheSameToRounding) {
       EXPECT_LT((got - want).abs().max().item<double>(), 1e-4) << measures;
     }
   }
+}
+
+// CUDA has no kernels for integers: floats are made of them, and multiplied as such under autocast as well.
+TEST_F(CudaPrecision, WeightsOfIntegersUnderAutocastEqualTheHosts) {
+  reopen({});
+  NoGradGuard no_grad;
+  const Tensor x = randn({6, 64}), bias = randn({5}), weight = randn({5, 64});
+  for (const int bits : {8, 4}) {
+    const quantized::PackedWeight here = quantized::pack_weight(weight, bits);
+    const quantized::PackedWeight there{here.values.to(device()), here.scales.to(device()), bits, here.columns};
+    const auto under_autocast = [&](DeviceType kind, const Tensor& in, const quantized::PackedWeight& packed,
+                                    const Tensor& added) {
+      const AutocastGuard autocast(kind, kBFloat16);
+      return quantized::weight_only_linear(in, packed, added);
+    };
+    const Tensor ours = under_autocast(kCPU, x, here, bias);
+    const Tensor theirs = under_autocast(kCUDA, x.to(device()), there, bias.to(device()));
+    EXPECT_EQ(theirs.scalar_type(), kBFloat16);
+    EXPECT_TRUE(theirs.to(kCPU).to(kFloat32).allclose(ours.to(kFloat32), 1.0 / 128, 1e-4)) << bits;
+  }
+  const quantized::QuantizedTensor integers{quantized::quantize_per_tensor(x, 0.02, 128, kUInt8), 0.02, 128};
+  const quantized::QuantizedWeight of_bytes = quantized::quantize_weight(weight);
+  const AutocastGuard autocast(kCUDA, kBFloat16);
+  const Tensor theirs =
+      quantized::linear({integers.values.to(device()), 0.02, 128},
+                        {of_bytes.values.to(device()), of_bytes.scales.to(device())}, bias.to(device()));
+  EXPECT_TRUE(theirs.to(kCPU).allclose(quantized::linear(integers, of_bytes, bias), 1e-5, 1e-5));
 }
 
 }  // namespace

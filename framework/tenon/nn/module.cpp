@@ -231,8 +231,9 @@ Dtype dtype_after(const Tensor& tensor, Dtype wanted) {
   return tensor.is_floating_point() || !is_floating_point(wanted) ? wanted : tensor.scalar_type();
 }
 
-/// What a layer on integers has beside its weight, in its buffers and in archives.
-constexpr const char* kScaleOfIntegers = "weight_scale";
+/// What a layer on integers has beside its weight, in its buffers and in archives; the other says that a row of 4 bits
+/// ends within a byte.
+constexpr const char *kScaleOfIntegers = "weight_scale", *kOddRow = "odd_row";
 
 /// Integers stand for numbers by scales in float32.
 void check_integers(const Module& model, Dtype wanted) {
@@ -275,16 +276,20 @@ void check_schemes(const Module& model, InputArchive& archive) {
           fmt::format("the archive's '{}' is {} ({}), and this layer is on integers, {}: make a model of floats and {}",
                       archive.full_name(key("weight")), name_of(weight.scalar_type()), fmt::join(weight.sizes(), ", "),
                       sizes_text(own, own_scale), kMakesIt));
-    Tensor input;
-    const bool is_static = archive.try_read(key("input_scale"), input);
+    Tensor input, odd;
+    const bool is_static = archive.try_read(key("input_scale"), input), is_odd = archive.try_read(key(kOddRow), odd);
     if (own.numel() == 0) continue;  // it has been made for what is read
     if (weight.dtype() == own.dtype() && weight.sizes() == own.sizes() && scale.sizes() == own_scale.sizes() &&
-        is_static == buffers.contains("input_scale"))
+        is_static == buffers.contains("input_scale") && is_odd == buffers.contains(kOddRow))
       continue;
+    const auto more = [](bool calibrated, bool odd_rows) {
+      return fmt::format("{}{}", calibrated ? ", calibrated" : "",
+                         odd_rows ? ", half of a row's last byte unused" : "");
+    };
     throw Error(fmt::format("the archive's '{}' is {}{}, and this layer's {}{}: make a model of floats and {}",
-                            archive.full_name(key("weight")), sizes_text(weight, scale),
-                            is_static ? ", calibrated" : "", sizes_text(own, own_scale),
-                            buffers.contains("input_scale") ? ", calibrated" : "", kMakesIt));
+                            archive.full_name(key("weight")), sizes_text(weight, scale), more(is_static, is_odd),
+                            sizes_text(own, own_scale),
+                            more(buffers.contains("input_scale"), buffers.contains(kOddRow)), kMakesIt));
   }
 }
 }  // namespace

@@ -380,26 +380,29 @@ double Training::timed_step(std::int64_t first) {
 }
 
 /// Out of memory in the middle of a step: everything of the step is given back by then, so is the cache, and the step
-/// is tried once more from its beginning, unless it had begun to change parameters.
+/// is tried again from its beginning, unless it had begun to change parameters. More than once, since an allocator may
+/// do otherwise what has failed twice.
 double Training::step_or_retry(std::int64_t first) {
   for (; scheduled_ < steps_done(); ++scheduled_) schedule_->step();  // also those that a resumed run begins behind
   const RandomStates random = random_states();
-  try {
-    return step_->run(first);
-  } catch (const OutOfMemory& error) {
-    if (step_->is_updating()) throw;  // parameters may have changed already
-    if (ranks_.are_many()) throw;     // and gradients of this step are with the other ranks already
-    model_.module->zero_grad(/*set_to_none=*/true);
-    std::size_t given_back = 0;
-    for (const Device& device : config_.devices) given_back += device_state(device).allocator().trim(0);
-    if (given_back == 0) throw;  // nothing was cached: a second try would end the same
-    progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
-                               error.what()));
+  for (int tries = 1;; ++tries) {
+    try {
+      const double loss = step_->run(first);
+      if (tries > 1) ++result_.oom_recoveries;
+      return loss;
+    } catch (const OutOfMemory& error) {
+      if (tries == kMostTries) throw;
+      if (step_->is_updating()) throw;  // parameters may have changed already
+      if (ranks_.are_many()) throw;     // and gradients of this step are with the other ranks already
+      model_.module->zero_grad(/*set_to_none=*/true);
+      std::size_t given_back = 0;
+      for (const Device& device : config_.devices) given_back += device_state(device).allocator().trim(0);
+      if (given_back == 0) throw;  // nothing was cached: a second try would end the same
+      progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
+                                 error.what()));
+    }
+    set_random_states(random);
   }
-  set_random_states(random);
-  const double loss = step_->run(first);
-  ++result_.oom_recoveries;
-  return loss;
 }
 
 void Training::report(const char* phase, int epoch, double loss) {

@@ -51,6 +51,8 @@ struct TrainingLimits {
   bool is_whole() const { return steps == 0 && !until_settled; }
 };
 
+inline constexpr int kMostTries = 3;  ///< of a step that runs out of memory
+
 /// One run, once.
 class Training {
  public:

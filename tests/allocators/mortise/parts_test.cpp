@@ -194,5 +194,32 @@ TEST(MortiseRhythms, RequestsOfAnotherPurposeDoNotComeBetween) {
   EXPECT_EQ(apart.of(Purpose::kParameter), nullptr) << "it is kept, and does not come again";
 }
 
+/// A step that is tried once more would end the same, were it served at the same places.
+TEST(MortiseRhythms, AfterASecondRequestWithoutMemoryNothingIsExpected) {
+  tiled::Rhythms<tiled::Rhythm<int>> rhythms;
+  const auto expected_in = [&](int steps) {
+    int expected = 0;
+    for (int step = 0; step < steps; ++step)
+      for (int i = 0; i < 40; ++i) {
+        const auto key = tiled::Rhythm<int>::key_of({}, static_cast<std::size_t>(i + 1) * MiB);
+        auto* const rhythm = rhythms.of(Purpose::kActivation);
+        expected += rhythm->expect(key) != nullptr ? 1 : 0;
+        rhythm->note(key, i);
+      }
+    return expected;
+  };
+  expected_in(3);
+  EXPECT_EQ(expected_in(1), 40);
+  rhythms.ran_out();
+  EXPECT_EQ(expected_in(1), 40) << "it may have been that one step";
+  rhythms.ran_out();
+  EXPECT_EQ(expected_in(1), 0);
+  EXPECT_GT(expected_in(2), 60) << "and is learnt anew";
+  rhythms.ran_out();
+  expected_in(200);
+  rhythms.ran_out();
+  EXPECT_EQ(expected_in(1), 40) << "long after the first";
+}
+
 }  // namespace
 }  // namespace tenon::mortise

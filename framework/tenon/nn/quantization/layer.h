@@ -48,6 +48,8 @@ class Layer final : public ForwardOverride {
 
 /// The buffer of a layer with ReLU.
 inline constexpr const char* kFusedReluName = "fused_relu";
+/// The name of the buffer that says that the last byte of a row of 4 bits has one weight: bytes alone do not.
+inline constexpr const char* kOddRowName = "odd_row";
 /// The layer applies ReLU from now on, and its archive says so by that buffer.
 void mark_relu(Module& module, Layer& layer);
 

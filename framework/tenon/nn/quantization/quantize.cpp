@@ -82,6 +82,8 @@ void set_integers(Module& module, Scheme scheme, const Tensor& values, const Ten
   layer.observer.reset();
 }
 
+void mark_odd_row(Module& module) { module.register_buffer(kOddRowName, tenon::ones({}, TensorOptions(kBool))); }
+
 Tensor tensor_of(const std::vector<float>& values) {
   return tenon::tensor(std::vector<double>(values.begin(), values.end()), TensorOptions(kFloat64)).to(kFloat32);
 }
@@ -126,11 +128,8 @@ void check_sizes(const Place& place, InputArchive& archive) {
     Dims here = parameter.value().sizes();
     if (view && view.is_linear() && parameter.key() == "weight") {
       here[1] = view.in_features();
-      const bool is_packed = found.scalar_type() == kUInt8 && found.dim() == 2;
-      if (is_packed && found.size(1) == (here[1] + 1) / 2)
-        saved[1] = here[1];
-      else if (is_packed)
-        saved[1] *= 2;
+      if (found.scalar_type() == kUInt8 && found.dim() == 2)
+        saved[1] = 2 * saved[1] - (has(archive, key(kOddRowName)) ? 1 : 0);
     }
     if (saved != here) refuse_sizes(archive, key(parameter.key()), saved, here);
     Tensor scales;
@@ -166,6 +165,7 @@ void shape_as(const Place& place, InputArchive& archive) {
                : scales.dim() == 2 ? Scheme::kWeightOnly
                                    : Scheme::kDynamic,
                blank(kInt8), blank(kFloat32));
+  if (has(archive, key(kOddRowName))) mark_odd_row(module);
   if (!is_static) return;
   module.register_buffer("input_scale", tenon::empty({}, TensorOptions(kFloat64)));
   module.register_buffer("input_zero_point", tenon::empty({}, TensorOptions(zero_point.scalar_type())));
@@ -250,6 +250,7 @@ void quantize_weights(Module& model, int bits, std::int64_t group, const LayerCh
     const bool fits = group > 0 && row % group == 0 && group % 2 == 0;
     const auto packed = quantized::pack_weight(weight, bits, bits == 4 && fits ? group : 0);
     set_integers(*place.module, Scheme::kWeightOnly, packed.values, packed.scales);
+    if (bits == 4 && row % 2 != 0) mark_odd_row(*place.module);
   }
 }
 

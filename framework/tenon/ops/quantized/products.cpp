@@ -2,6 +2,7 @@
 #include <tenon/ops/quantized/products.h>
 
 #include <tenon/autograd/autocast.h>
+#include <tenon/autograd/autocast_cast.h>
 #include <tenon/kernel/attributes/quantization.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/create/factory.h>
@@ -53,9 +54,11 @@ void check_result(const char* op, const Requantized& result) {
     throw Error(fmt::format("{}: the zero point {} is no {}", op, result.zero_point, name_of(dtype)));
 }
 
-/// The convolution out of operators on floats: products of bytes are exact there, and so are sums of 2^8 of them.
+/// The convolution out of operators on floats, of 32 bits under autocast as well: products of bytes are exact there,
+/// and so are sums of 2^8 of them.
 Tensor composed(const QuantizedTensor& x, const QuantizedWeight& w, const Tensor& bias, const ConvAttributes& a,
                 bool relu) {
+  const autocast::WithoutAutocast in_float32;
   const auto pair = [](const std::int64_t* values) { return IntArrayRef(values, 2); };
   const Tensor sums = tenon::conv2d(x.values.to(kFloat32).sub(static_cast<double>(x.zero_point)), w.values.to(kFloat32),
                                     {}, pair(a.stride), pair(a.padding), pair(a.dilation), a.groups);
@@ -242,9 +245,10 @@ Tensor unpacked_for_now(const PackedWeight& weight) {
   return unpack_weight(weight);
 }
 
-/// Of x in float32.
+/// Of x in float32, under autocast as well: on a device without the kernel out of a product of floats.
 Tensor weight_only_product(const Tensor& x, const PackedWeight& weight, const Tensor& bias, std::int64_t in) {
   NoGradGuard no_grad;
+  const autocast::WithoutAutocast in_float32;
   if (find_kernel(x.device().type(), TENON_OP("weight_only_linear")) == nullptr)
     return tenon::linear(x, unpacked_for_now(weight), bias.defined() ? std::optional(bias) : std::nullopt);
   const std::int64_t out = weight.values.size(0);

@@ -129,4 +129,14 @@ ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real,
   return Training(stand_in, silent, limits, {.ranks = std::move(ranks)}).run();
 }
 
+bool lasts_on_addresses(const ExperimentConfig& stand_in, Device real, const ExperimentResult& settled) {
+  if (settled.steps >= settled.planned_steps) return true;
+  try {
+    run_on_addresses(stand_in, real, {.steps = kProvenSteps});
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+}
+
 }  // namespace tenon::train

@@ -72,4 +72,10 @@ inline constexpr TrainingLimits kUntilSettled = {.until_settled = true, .test_ba
 ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real, TrainingLimits limits,
                                   std::shared_ptr<Communicator> ranks = nullptr);
 
+/// Whether the run whose memory has settled as `settled` says comes to its end on addresses as well, as far as its
+/// first kProvenSteps go: an allocator that moves pages about may serve a hundred steps alike, and not the next one.
+/// Throws what run_on_addresses throws but OutOfMemory.
+bool lasts_on_addresses(const ExperimentConfig& stand_in, Device real, const ExperimentResult& settled);
+inline constexpr std::int64_t kProvenSteps = 1000;
+
 }  // namespace tenon::train

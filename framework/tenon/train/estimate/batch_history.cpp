@@ -214,11 +214,13 @@ std::optional<OutOfMemoryInfo> BatchHistory::shortage(std::int64_t batch_size, D
   if (order == FreeOrder::kBackwards) reverse_frees(calls_, turn);
   AllocatorStack& allocator = device_state(device).allocator();
   Pass pass(allocator, blocks_);
-  std::optional<std::size_t> step;  // where it begins; none: it was begun twice, or none has begun
+  std::optional<std::size_t> step;  // where it begins; none: none has begun
+  int tries = 0;
   std::uint32_t allocated = 0, allocated_before_step = 0;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     if (calls_[i].kind == Kind::kStep) {
       step = i;
+      tries = 1;
       allocated_before_step = allocated;
     }
     try {
@@ -226,11 +228,11 @@ std::optional<OutOfMemoryInfo> BatchHistory::shortage(std::int64_t batch_size, D
       pass.make(call, bytes_of(call, batch_size));
       if (calls_[i].kind == Kind::kAllocate) ++allocated;
     } catch (const OutOfMemory& error) {
-      if (!step) return error.info();
+      if (!step || tries++ == kMostTries) return error.info();
       pass.undo(allocated_before_step);
       if (allocator.trim(0) == 0) return error.info();
       allocated = allocated_before_step;
-      i = *std::exchange(step, std::nullopt);
+      i = *step;
     }
   }
   return std::nullopt;

@@ -107,8 +107,10 @@ class BatchSearch {
  private:
   ExperimentResult run_on_stand_in(std::int64_t batch_size) {
     ++probes_;
-    return run_on_addresses(under_ceilings(with_batch(config_, batch_size), properties_.capacity_bytes), config_.device,
-                            kUntilSettled);
+    return run_on_addresses(stand_in(batch_size), config_.device, kUntilSettled);
+  }
+  ExperimentConfig stand_in(std::int64_t batch_size) const {
+    return under_ceilings(with_batch(config_, batch_size), properties_.capacity_bytes);
   }
 
   std::optional<std::int64_t> probe_stand_in(std::int64_t batch_size, std::int64_t& ceiling) {
@@ -116,6 +118,7 @@ class BatchSearch {
     const auto run = [&](std::int64_t size) {
       ExperimentResult result = run_on_stand_in(size);
       has_settled = result.has_settled || size == least_;  // of the smallest nothing better is to be had
+      if (has_settled && size != least_) has_settled = lasts_on_addresses(stand_in(size), config_.device, result);
       return result;
     };
     const std::optional<std::int64_t> bytes = probe(run, batch_size, ceiling);

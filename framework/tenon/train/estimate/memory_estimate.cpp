@@ -63,7 +63,8 @@ bool estimate_fits(const ExperimentConfig& config) {
   const ExperimentConfig stand_in =
       train::under_ceilings(train::with_searched(config), train::configured_capacity(config));
   try {
-    return train::run_on_addresses(stand_in, config.device, train::kUntilSettled).has_settled;
+    const ExperimentResult result = train::run_on_addresses(stand_in, config.device, train::kUntilSettled);
+    return result.has_settled && train::lasts_on_addresses(stand_in, config.device, result);
   } catch (const OutOfMemory&) {
     return false;
   }
