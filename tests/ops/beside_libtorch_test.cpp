@@ -516,6 +516,20 @@ TEST(BesideLibtorch, AnEllipsisDoesNotHideThatIndicesAreTooMany) {
   expect_error<IndexError>([] { tensor(1.0).index({"...", tensor({0, 0})}); }, "of dimension 0");
 }
 
+TEST(BesideLibtorch, AHistogramOfSixteenBitsCountsLargeNumbers) {
+  const Tensor x = tensor({60000., -300., 0., 1., 59000.}, TensorOptions(kFloat16));
+  expect_tensor(x.histc(5, 0, 0), {5}, kFloat16, {3, 0, 0, 0, 2});
+}
+
+TEST(BesideLibtorch, AProductIntoATensorRecordsNothing) {
+  const Tensor x = ones({2, 3}), w = ones({4, 3});
+  Tensor out = empty({0}), whole = empty({0}, TensorOptions(kInt64));
+  expect_tensor(linear_out(out, x, w, tensor({1., 2., 3., 4.})), {2, 4}, kFloat32, {4, 5, 6, 7, 4, 5, 6, 7});
+  expect_error([&] { linear_out(out, x, w.clone().requires_grad_(), {}); }, "don't support automatic differentiation");
+  expect_error([&] { linear_out(out, x, w, ones({4}).requires_grad_()); }, "don't support automatic differentiation");
+  expect_error([&] { linear_out(whole, x, w, {}); }, "Expected out tensor to have dtype float, but got");
+}
+
 TEST(BesideLibtorch, UnflattenHasADimensionToTakeApart) {
   const auto apart = [](std::int64_t dim, const Tensor& x) {
     return nn::Unflatten(nn::UnflattenOptions(dim, std::vector<std::int64_t>{-1}))->forward(x);
