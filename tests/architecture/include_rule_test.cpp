@@ -20,7 +20,7 @@ const std::map<std::string, Layers> kLibraryOwners = {
     {"toml++", {"runtime"}},
     {"boost/dll", {"runtime"}},
     {"boost/crc.hpp", {"tensorboard"}},
-    {"boost/locale/utf.hpp", {"data", "tensorboard"}},
+    {"boost/locale/utf.hpp", {"data"}},
     {"boost/math", {"measure"}},
     {"gelf.h", {"runtime"}},
     {"libelf.h", {"runtime"}},

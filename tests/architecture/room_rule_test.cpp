@@ -89,7 +89,7 @@ const std::map<std::string, std::vector<Group>> kRooms = {
       {"concurrent"},
       {"packing"},
       {".", "pytorch"}}},
-    {"core", {{"files"}, {"process"}, {"scope"}, {"."}}},
+    {"core", {{"files"}, {"process"}, {"scope"}, {".", "text"}}},
 };
 
 /// "shape/view.h" -> the room of the layer that it stands in; empty where the table has none.

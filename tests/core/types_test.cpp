@@ -7,7 +7,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/files/nearest_file.h>
 #include <tenon/core/half.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,8 +88,12 @@ TEST(HalfFloats, EveryOneComesBackFromAFloat) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     const auto raw = static_cast<std::uint16_t>(bits);
     const float half = Half::from_bits(raw), brain = BFloat16::from_bits(raw);
-    if (!std::isnan(half)) ASSERT_EQ(Half(half).bits, raw);
-    if (!std::isnan(brain)) ASSERT_EQ(BFloat16(brain).bits, raw);
+    if (!std::isnan(half)) {
+      ASSERT_EQ(Half(half).bits, raw);
+    }
+    if (!std::isnan(brain)) {
+      ASSERT_EQ(BFloat16(brain).bits, raw);
+    }
   }
 }
 

@@ -8,7 +8,10 @@
 #include <tenon/nn/functional/pooling.h>
 #include <tenon/nn/functional/vision.h>
 #include <tenon/nn/modules/batch_norm.h>
+#include <tenon/nn/modules/linear.h>
 #include <tenon/ops/all_ops.h>
+#include <tenon/ops/nn/recurrent/packing.h>
+#include <tenon/ops/nn/recurrent/rnn.h>
 #include <tenon/tensor/literal.h>
 
 #include <gtest/gtest.h>
@@ -501,6 +504,111 @@ TEST(BesideLibtorch, APowerOfAHalfIsASquareRoot) {
   EXPECT_TRUE(x.pow(-0.5)[0].isnan().item<bool>());
   EXPECT_TRUE(y[2].signbit().item<bool>());
   expect_tensor(slope_of(y, x).slice(0, 1), {2}, kFloat64, {0.25, -kInf});
+}
+
+TEST(BesideLibtorch, AnEllipsisDoesNotHideThatIndicesAreTooMany) {
+  for (const Tensor& x : {tensor(1.0), tensor({1., 2.})}) {
+    const Tensor at = tensor({0, 0});
+    const auto refused = "too many indices for tensor of dimension " + std::to_string(x.dim());
+    expect_error<IndexError>([&] { x.index({"...", at, at}); }, refused);
+    expect_error<IndexError>([&] { x.clone().index_put_({"...", at, at}, 1); }, refused);
+  }
+  expect_error<IndexError>([] { tensor(1.0).index({"...", tensor({0, 0})}); }, "of dimension 0");
+}
+
+TEST(BesideLibtorch, AHistogramOfSixteenBitsCountsLargeNumbers) {
+  const Tensor x = tensor({60000., -300., 0., 1., 59000.}, TensorOptions(kFloat16));
+  expect_tensor(x.histc(5, 0, 0), {5}, kFloat16, {3, 0, 0, 0, 2});
+}
+
+TEST(BesideLibtorch, AProductIntoATensorRecordsNothing) {
+  const Tensor x = ones({2, 3}), w = ones({4, 3});
+  Tensor out = empty({0}), whole = empty({0}, TensorOptions(kInt64));
+  expect_tensor(linear_out(out, x, w, tensor({1., 2., 3., 4.})), {2, 4}, kFloat32, {4, 5, 6, 7, 4, 5, 6, 7});
+  expect_error([&] { linear_out(out, x, w.clone().requires_grad_(), {}); }, "don't support automatic differentiation");
+  expect_error([&] { linear_out(out, x, w, ones({4}).requires_grad_()); }, "don't support automatic differentiation");
+  expect_error([&] { linear_out(whole, x, w, {}); }, "Expected out tensor to have dtype float, but got");
+}
+
+TEST(BesideLibtorch, UnflattenHasADimensionToTakeApart) {
+  const auto apart = [](std::int64_t dim, const Tensor& x) {
+    return nn::Unflatten(nn::UnflattenOptions(dim, std::vector<std::int64_t>{-1}))->forward(x);
+  };
+  EXPECT_THROW(apart(0, tensor(1.0)), Error);
+  expect_error(
+      [&] {
+        apart(4, ones({1, 3, 2, 2}));
+      },
+      "Dimension out of range (expected to be in range of [-4, 3], but got 4)");
+  EXPECT_EQ(apart(0, ones({5, 2, 0})).sizes(), IntArrayRef({5, 2, 0}));
+}
+
+TEST(BesideLibtorch, PaddedSequencesHaveTheDtypeOfTheFirst) {
+  const Tensor whole = tensor({1, 2}), half = tensor({0.5});
+  expect_tensor(pad_sequence({whole, half}, true, 1.5), {2, 2}, kInt64, {1, 2, 0, 1});
+  expect_tensor(pad_sequence({half, whole}, true, 1.5), {2, 2}, kFloat32, {0.5, 1.5, 1, 2});
+}
+
+TEST(BesideLibtorch, ACellRefusesAStateOfAnotherBatch) {
+  const Tensor x = ones({2, 3}), w = ones({12, 3}), u = ones({12, 4});
+  const auto gru = [&](const Tensor& input, const Tensor& h) { return gru_cell(input, h, w, u, {}, {}); };
+  EXPECT_EQ(gru(x, ones({2, 4})).sizes(), IntArrayRef({2, 4}));
+  expect_error([&] { gru(x, ones({1, 4})); }, "Input batch size 2 doesn't match hidden0 batch size 1");
+  expect_error([&] { gru(x, ones({2, 5})); }, "hidden0 has inconsistent hidden_size: got 5, expected 4");
+  expect_error([&] { gru(ones({2, 2}), ones({2, 4})); }, "input has inconsistent input_size: got 2 expected 3");
+  expect_error(
+      [&] {
+        lstm_cell(x, {ones({2, 3}), ones({1, 3})}, w, ones({12, 3}), {}, {});
+      },
+      "Input batch size 2 doesn't match hidden1 batch size 1");
+}
+
+TEST(BesideLibtorch, TheClassesOfASoftMarginAreTheInputs) {
+  const TensorOptions wide(kFloat64);
+  const Tensor x = tensor({1., 2., -1., 0.5}, wide), y = tensor({1., 0., 1., 0.}, wide), w = tensor({{1.}, {2.}}, wide);
+  using Options = nn::functional::MultilabelSoftMarginLossFuncOptions;
+  expect_tensor(nn::functional::multilabel_soft_margin_loss(x, y, Options().weight(w)), {}, kFloat64, {0.886411569424});
+}
+
+TEST(BesideLibtorch, ALeafIsNotRenormalisedInItsGraph) {
+  Tensor w = ones({3, 2}).requires_grad_();
+  expect_error([&] { embedding_renorm_(w, tensor({0}), 0.5, 2); }, "leaf Variable that requires grad");
+  const NoGradGuard no_grad;
+  EXPECT_LT(embedding_renorm_(w, tensor({0}), 0.5, 2).norm().item<double>(), 2.1);
+}
+
+TEST(BesideLibtorch, DrawnTruthLiesInOrder) { EXPECT_EQ(bernoulli(ones({2, 3}).t()).strides(), IntArrayRef({2, 1})); }
+
+TEST(BesideLibtorch, ARangeHasAFiniteStep) {
+  expect_error([] { range(0, 2, -kInf); }, "step must be finite but got -inf");
+}
+
+TEST(BesideLibtorch, TheEndsOfALinspaceOfBytesAreBytesFirst) {
+  const TensorOptions bytes(kUInt8);
+  expect_tensor(linspace(-1, 3.7, 4, bytes), {4}, kUInt8, {255, 171, 87, 3});
+  expect_tensor(linspace(-2, 0, 4, bytes), {4}, kUInt8, {254, 169, 84, 0});
+  expect_tensor(linspace(1, 300, 1, bytes), {1}, kUInt8, {1});
+  expect_error([&] { linspace(1, 300, 2, bytes); }, "value cannot be converted to type uint8_t without overflow");
+  expect_error([&] { linspace(2.9, -2.9, 3, bytes); }, "value cannot be converted to type uint8_t without overflow");
+}
+
+TEST(BesideLibtorch, APowerOfAHalfOfFloat16IsNoRoot) {
+  const Tensor x = tensor({-kInf, -0.0, 0.0, 4.0}, TensorOptions(kFloat16)).requires_grad_();
+  const Tensor y = x.pow(0.5), z = x.pow(-0.5);
+  expect_tensor(y.detach(), {4}, kFloat16, {kInf, 0, 0, 2});
+  EXPECT_FALSE(y[1].signbit().item<bool>());
+  expect_tensor(slope_of(y, x), {4}, kFloat16, {0, kInf, kInf, 0.25});
+  expect_tensor(z.detach(), {4}, kFloat16, {0, kInf, kInf, 0.5});
+  expect_tensor(slope_of(z, x), {4}, kFloat16, {0, -kInf, -kInf, -0.0625});
+  expect_tensor(x.detach().clone().pow_(0.5), {4}, kFloat16, {kInf, 0, 0, 2});
+}
+
+TEST(BesideLibtorch, TheSlopeOfAnInverseRootIsThatOfAPower) {
+  const Tensor x = leaf({-0.0, 0.0, 4});
+  const Tensor y = x.pow(-0.5);
+  expect_tensor(y.detach(), {3}, kFloat64, {-kInf, kInf, 0.5});
+  expect_tensor(slope_of(y, x), {3}, kFloat64, {-kInf, -kInf, -0.0625});
+  expect_tensor(x.detach().clone().pow_(-0.5), {3}, kFloat64, {-kInf, kInf, 0.5});
 }
 
 TEST(BesideLibtorch, AtNoDistanceALossIsStillCurved) {

@@ -148,6 +148,10 @@ TEST(Print, WithoutElementsOnlyTheTypeAndTheSizesAreSaid) {
   EXPECT_EQ(printed(empty({2, 0})), "[ CPUFloatType{2,0} ]");
   EXPECT_EQ(printed(empty({2, 0, 3})), "[ CPUFloatType{2,0,3} ]");
   EXPECT_EQ(printed(tensor(1.5)), "1.5\n[ CPUFloatType{} ]");
+  EXPECT_EQ(printed(tensor(1.0 / 3, TensorOptions(kFloat64))), "0.3333333333333333\n[ CPUDoubleType{} ]");
+  EXPECT_EQ(printed(tensor(0.1)), "0.10000000149011612\n[ CPUFloatType{} ]");
+  EXPECT_EQ(printed(tensor(123456789.0, TensorOptions(kFloat64))), "123456789\n[ CPUDoubleType{} ]");
+  EXPECT_EQ(printed(tensor(1e20, TensorOptions(kFloat64))), "1e+20\n[ CPUDoubleType{} ]");
 }
 
 TEST(Print, OnADeviceThatHoldsNoDataTheSizesStandInPlaceOfNumbers) {

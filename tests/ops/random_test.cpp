@@ -118,7 +118,9 @@ TEST(RandomIntegers, OfADtypeReachItsEndsAndBoundsBeyondThemAreRefused) {
     EXPECT_GE(least_of(x), 0);
     EXPECT_LE(most_of(x), most);
     EXPECT_NEAR(mean_of(x), most / 2, most * 0.02);
-    if (r.highest < 300) EXPECT_EQ(most_of(x), most);
+    if (r.highest < 300) {
+      EXPECT_EQ(most_of(x), most);
+    }
   }
   // Of a floating dtype those that it holds without gaps.
   for (const auto& [dtype, most] : {std::pair(kFloat16, 2048.), std::pair(kBFloat16, 256.), std::pair(kFloat32, 0x1p24),
@@ -127,7 +129,9 @@ TEST(RandomIntegers, OfADtypeReachItsEndsAndBoundsBeyondThemAreRefused) {
     EXPECT_GE(least_of(x), 0);
     EXPECT_LE(most_of(x), most);
     EXPECT_NEAR(mean_of(x), most / 2, most * 0.02) << toString(dtype);
-    if (most < 300) EXPECT_EQ(most_of(x), most);
+    if (most < 300) {
+      EXPECT_EQ(most_of(x), most);
+    }
   }
   EXPECT_NO_THROW(empty({3}).random_(-1000, 1000)) << "a floating dtype has no such bounds";
 }

@@ -13,7 +13,8 @@ def chosen(text, c):
 def words_of(c, kind):
     """The words of one argument, or of several for a kind of the name @…."""
     if kind.startswith("@"):
-        return SHAPES[kind[1:]](c)
+        name, _, number = kind[1:].rstrip(")").partition("(")
+        return SHAPES[name](c, int(number)) if number else SHAPES[name](c)
     inner = re.fullmatch(r"(\w+)\((.*)\)", kind)
     if inner is None:
         return [PLAIN[kind](c)]

@@ -193,6 +193,37 @@ def differs(tenon, libtorch, line):
     return None
 
 
+def gap(tenon, libtorch, line, kind):
+    """How far apart the finite numbers of that kind of difference are at most, over the largest of them and of those that
+    the call was made with (what is left of terms that cancel); and whether one side is finite alone, or another NaN."""
+    stage = {"": 0, "gradient: ": 1, "second gradient: ": 2}[kind.removesuffix("values")]
+    drawn = 60000.0 if re.search(r"T:b?f\w+:[0-9x-]*:\w:e:", line) else 255.0 if ":e:" in line else 8.0
+    most, odd = 0.0, False
+    for left, right in zip(split_outcome(tenon)[stage], split_outcome(libtorch)[stage]):
+        if left == right or left.startswith("text ") or left.count(":") != 4 or right.count(":") != 4:
+            continue
+        a, b = (parsed(word)[4].astype(np.float64) for word in (left, right))
+        finite = np.isfinite(a) & np.isfinite(b)
+        odd = odd or not ((a == b) | (np.isnan(a) & np.isnan(b)))[~finite].all()
+        if finite.any():
+            a, b = a[finite], b[finite]
+            most = max(most, float(np.abs(a - b).max() / max(drawn, np.abs(b).max())))
+    return most, odd
+
+
+def zero_alone(tenon, libtorch, line):
+    """Whether every gradient that one side alone has is zero everywhere, or rounding."""
+    least = 1e-2 if re.search("T:b?f16|Db?f16", line) else 1e-5
+    for stage in (1, 2):
+        ours, theirs = split_outcome(tenon)[stage], split_outcome(libtorch)[stage]
+        pairs = zip(ours, theirs) if len(ours) == len(theirs) else ((word, "undefined") for word in ours + theirs)
+        for left, right in pairs:
+            word = left if right == "undefined" else right if left == "undefined" else "undefined"
+            if word != "undefined" and not np.all(np.abs(parsed(word)[4].astype(np.float64)) < least):
+                return False
+    return True
+
+
 # --- shrinking ---
 
 def simpler(line):
@@ -269,17 +300,37 @@ def accepted_of(file):
     for rule in rules:
         rule["row"], rule["kind"] = re.compile(rule.get("row", ".*")), re.compile(rule.get("kind", ".*"))
         rule["line"] = re.compile(rule.get("line", ""))
-        rule["message"] = re.compile(rule.get("message", ""))
+        if "message" in rule:
+            rule["message"] = re.compile(rule["message"])
         rule["count"] = 0
     return rules
 
 
+def plain_names(name):
+    """The row's name, and that of the function or module that it calls with options."""
+    function = re.sub(r"^(Tensor\.)?F\.", "", name)
+    if name.startswith("Tensor.F."):
+        function = function.removesuffix("_")
+    return {name, function, re.sub(r"\.(options|train|eval|mode|tanh|weight|weights|scale|eps|dtype)$", "", function)}
+
+
 def reason_of(rules, name, kind, line, outcomes):
+    texts = None
     for rule in rules:
-        if (rule["row"].fullmatch(name) and rule["kind"].fullmatch(kind) and rule["line"].search(line)
-                and rule["message"].search("\n".join(outcomes))):
-            rule["count"] += 1
-            return rule
+        if not (any(rule["row"].fullmatch(each) for each in plain_names(name)) and rule["kind"].fullmatch(kind) and rule["line"].search(line)):
+            continue
+        if "message" in rule:
+            texts = texts or "\n".join(shown(outcome, 100_000) for outcome in outcomes)
+            if not rule["message"].search(texts):
+                continue
+        if ("within" in rule or "odd" in rule) and kind.endswith("values"):
+            most, odd = gap(*outcomes, line, kind)
+            if most > rule.get("within", TOLERANCE["bf16"]) or odd != rule.get("odd", False):
+                continue
+        if "zeros" in rule and not zero_alone(*outcomes, line):
+            continue
+        rule["count"] += 1
+        return rule
     return None
 
 
@@ -342,7 +393,7 @@ def main():
             kind = differs(a, b, line)
             if kind is None:
                 continue
-            rule = reason_of(rules, name, kind, line, [shown(outcome, 100_000) for outcome in (a, b)])
+            rule = reason_of(rules, name, kind, line, (a, b))
             if rule is not None and not options.all and not (options.open and rule.get("open", False)):
                 continue
             entry = found.setdefault((name, kind), {"count": 0, "line": line, "outcomes": (a, b)})

@@ -318,11 +318,16 @@ def q(c):
     return c.tensor(c.r.choice(([], [1], [3])), c.dtype, "u", grad=False)
 
 
+def sequences(c):
+    """Tensors that differ in their first size, as a batch of sequences does."""
+    return [c.tensor([c.r.choice((1, 2, 3))] + c.sizes[1:]) for _ in range(c.r.choice((1, 2, 3)))]
+
+
 PLAIN = {
     "x": x, "y": y, "e": e, "m": m, "out": out, "outi": outi, "outb": outb, "dims": dims, "sizes": reshaped,
     "expand": expand, "permutation": permutation, "v": v, "i": i, "source": source, "rows": rows, "flatindex": flatindex,
     "indices": indices, "valuefor": valuefor, "joined": tensor_list(joined), "same": tensor_list(same),
-    "like": tensor_list(like), "vectors": tensor_list(vectors), "vector": vector, "parts": parts, "q": q,
+    "like": tensor_list(like), "joined0": tensor_list(sequences), "vectors": tensor_list(vectors), "vector": vector, "parts": parts, "q": q,
     "x1": lambda c: c.tensor(c.r.choice(([], [1], [1, 1], [2]))), "x3": fixed_rank(3),
     "x4": fixed_rank(4), "x5": fixed_rank(5), "matrix": fixed_rank(2),
     "plain": lambda c: c.tensor(c.sizes, layout="c"),

@@ -29,8 +29,9 @@ struct Flags {
 Tensor weighted_sum(const std::vector<Tensor>& tensors, std::uint64_t seed) {
   Tensor sum;
   for (const auto& tensor : tensors) {
+    ++seed;  // of each: one side may have left undefined what is zeros in the other
     if (!tensor.defined() || !tensor.requires_grad()) continue;
-    const auto part = (tensor * weights(tensor, ++seed)).sum().to(torch::kFloat64);
+    const auto part = (tensor * weights(tensor, seed)).sum().to(torch::kFloat64);
     sum = sum.defined() ? sum + part : part;
   }
   return sum;
@@ -102,6 +103,10 @@ int main(int count, char** words) {
   add_nn();
   add_modules();
   add_creation();
+  add_functional();
+  add_more_modules();
+  add_optimizers();
+  add_facts();
   if (count > 1 && std::string_view(words[1]) == "--list") {
     for (const auto& row : table()) std::cout << row.name << '\t' << row.arguments << '\n';
     return 0;

@@ -322,6 +322,15 @@ def attention(c):
     return [c.tensor(lead + [n, d]), c.tensor(lead + [m, off(c, d)]), c.tensor(lead + [m, c.r.choice((d, d, 3))]), mask]
 
 
+def cell(c, gates):
+    """Of a recurrent cell: input, state, both weights, both biases."""
+    floating(c)
+    n, width, hidden = size(c), size(c), size(c)
+    bias = c.chance(0.6)
+    return [c.tensor([n, width]), c.tensor([off(c, n), hidden]), c.tensor([gates * hidden, off(c, width)]),
+            c.tensor([gates * hidden, hidden])] + [c.tensor([gates * hidden]) if bias else "N" for _ in range(2)]
+
+
 def bag(c):
     floating(c)
     rows, width, n = 4, size(c), c.r.choice((1, 3, 5))
@@ -342,7 +351,7 @@ def ordered(c):
 SHAPES = {name: globals()[name] for name in (
     "matmul mm bmm mv dot inner addmm baddbmm addbmm addmv addr linear bilinear chain power tensordot einsum cross cdist classes "
     "labels cosine_embedding ctc layer_norm rms_norm group_norm batch_norm lp_pool2 im2col col2im grid affine interpolate "
-    "attention bag").split()}
+    "attention bag cell").split()}
 SHAPES["sorted"] = ordered
 for _dims in (1, 2, 3):
     SHAPES |= {f"conv{_dims}": conv(_dims), f"conv{_dims}same": conv_same(_dims), f"conv_transpose{_dims}": conv_transpose(_dims),

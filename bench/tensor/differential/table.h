@@ -135,5 +135,9 @@ void add_indexing();
 void add_nn();
 void add_modules();
 void add_creation();
+void add_functional();
+void add_more_modules();
+void add_optimizers();
+void add_facts();
 
 }  // namespace differential

@@ -1,6 +1,6 @@
 // Byte sizes from and to text.
 #include <tenon/core/error.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>

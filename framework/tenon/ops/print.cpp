@@ -3,6 +3,8 @@
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -142,7 +144,7 @@ void print_values(std::ostream& stream, const Tensor& tensor) {
   const Tensor host = tensor.detach().to(TensorOptions(Device(kCPU)).dtype(kFloat64)).contiguous();
   const auto* values = static_cast<const double*>(host.data_ptr());
   if (sizes.empty()) {
-    stream << std::defaultfloat << values[0] << '\n';
+    stream << fmt::format("{}", values[0]) << '\n';  // the fewest digits that say which it is
   } else if (tensor.numel() > 0 && sizes.size() == 1) {
     const FormatGuard numbers(stream);
     const NumberFormat format = choose_format(stream, values, sizes[0]);

@@ -1,7 +1,7 @@
 // SPEC -> policy and options.
 #include <tenon/core/error.h>
 #include <tenon/core/spec_names.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/memory/layers/layer.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>

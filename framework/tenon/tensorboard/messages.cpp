@@ -1,8 +1,8 @@
 // Each message is built from the inside out, field by field. protozero does the encoding; libprotobuf would need
 // TensorFlow's schema and its compiler in the build, and itself in every program.
+#include <tenon/core/text/utf8.h>
 #include <tenon/tensorboard/messages.h>
 
-#include <boost/locale/utf.hpp>
 #include <protozero/pbf_builder.hpp>
 
 #include <variant>
@@ -49,23 +49,6 @@ enum class MapEntry : protozero::pbf_tag_type { kKey = 1, kValue = 2 };
 enum class SessionEnd : protozero::pbf_tag_type { kStatus = 1 };
 /// google.protobuf.Value.
 enum class AnyField : protozero::pbf_tag_type { kNumber = 2, kString = 3, kBool = 4 };
-
-/// The text, with U+FFFD in place of what is no UTF-8: protobuf's readers refuse a whole file for it.
-std::string valid_utf8(std::string_view text) {
-  using Utf8 = boost::locale::utf::utf_traits<char>;
-  std::string valid;
-  for (const char* at = text.data(); at != text.data() + text.size();) {
-    const char* const begin = at;
-    const auto point = Utf8::decode(at, text.data() + text.size());
-    if (point == boost::locale::utf::illegal || point == boost::locale::utf::incomplete) {
-      valid += "\xef\xbf\xbd";
-      at = begin + 1;
-    } else {
-      valid.append(begin, at);
-    }
-  }
-  return valid;
-}
 
 template <class Fill>
 std::string summary_of(std::string_view tag, const Fill& fill) {

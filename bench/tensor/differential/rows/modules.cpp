@@ -1,6 +1,6 @@
 // Modules: made with the options of the call, their parameters filled by a rule, run forward; the result, the sums of
 // the parameters' gradients and the names and sizes of parameters and buffers are what comes out.
-#include "../table.h"
+#include "../module_run.h"
 
 // Rows of macros are no statements.
 // clang-format off
@@ -9,53 +9,6 @@ namespace {
 
 namespace nn = torch::nn;
 using Int = std::int64_t;
-
-template <class M>
-void fill(M& module) {
-  const torch::NoGradGuard guard;
-  std::uint64_t seed = 100;
-  for (auto& parameter : module->parameters()) parameter.copy_(weights(parameter, ++seed));
-}
-
-/// The names of parameters and buffers with their sizes, and the module as it prints itself.
-template <class M>
-std::string described(M& module) {
-  std::string text;
-  const auto list = [&](const auto& named) {
-    for (const auto& item : named) {
-      text += item.key();
-      for (const auto size : item.value().sizes()) text += "," + std::to_string(size);
-      text += ";";
-    }
-  };
-  list(module->named_parameters());
-  list(module->named_buffers());
-  std::ostringstream printed;
-  printed << *module;
-  text += printed.str();
-  for (auto& c : text) {
-    if (c == ' ' || c == '\n') c = '_';
-  }
-  return text;
-}
-
-/// What the module makes of its inputs, in training, and the gradients of its parameters.
-template <class M, class... Inputs>
-std::tuple<std::string, Tensors> run(M module, bool train, Inputs... inputs) {
-  fill(module);
-  module->train(train);
-  auto y = module->forward(inputs...);
-  Tensors all{y};
-  if (y.requires_grad()) {
-    auto parameters = module->parameters();
-    if (!parameters.empty()) {
-      auto sum = (y * weights(y, 5)).sum();
-      for (auto& gradient : torch::autograd::grad({sum}, parameters, {}, true, false, true)) all.push_back(gradient);
-    }
-  }
-  for (const auto& buffer : module->buffers()) all.push_back(buffer);
-  return {described(module), all};
-}
 
 void layers() {
   add("nn.Linear", "x int(1..4) int(1..3) b b", [](Tensor x, Int in, Int out, bool bias, bool train) {

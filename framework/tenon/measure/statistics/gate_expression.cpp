@@ -3,7 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>

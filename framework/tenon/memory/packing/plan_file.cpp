@@ -2,7 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/files/file_text.h>
 #include <tenon/core/files/nearest_file.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/packing/plan_file.h>
 

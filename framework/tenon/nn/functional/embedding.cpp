@@ -11,6 +11,7 @@ namespace tenon::nn::functional {
 namespace {
 
 void renormalise(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
+  const NoGradGuard no_grad;
   tenon::embedding_renorm_(weight, indices, max_norm, norm_type);
 }
 

@@ -125,9 +125,11 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
   const auto log_sigmoid = [](const Tensor& x) { return tenon::log_sigmoid(x); };
   Tensor loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input));
   if (o.weight().defined()) loss = loss * o.weight();
-  // The mean over the input's classes, of which there are fewer than of the target's where they are broadcast.
-  const Tensor mean =
-      input.dim() > 0 && input.size(-1) != loss.size(-1) ? loss.sum({-1}) / input.size(-1) : loss.mean({-1});
+  // Over the dimension of the input's classes, and by their number, wherever a target or a weight broadcasts them.
+  const std::int64_t dim = input.dim() - 1;
+  const Tensor mean = dim < 0 || (dim == loss.dim() - 1 && input.size(dim) == loss.size(dim))
+                          ? loss.mean({-1})
+                          : loss.sum({dim}) / input.size(dim);
   return ops::reduced("multilabel_soft_margin_loss", mean, enumtype::reduction_get_enum(o.reduction()));
 }
 

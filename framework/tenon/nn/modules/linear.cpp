@@ -107,11 +107,7 @@ Tensor UnflattenImpl::forward(const Tensor& input) {
     throw Error("Unflatten: dimensions have no names here; give the dimension's number instead of '" +
                 options.dimname() + "'");
   }
-  const std::int64_t dim = options.dim() < 0 ? options.dim() + input.dim() : options.dim();
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  sizes.erase(sizes.begin() + dim);
-  sizes.insert(sizes.begin() + dim, options.sizes().begin(), options.sizes().end());
-  return input.view(sizes);
+  return input.unflatten(options.dim(), options.sizes());
 }
 
 template class Cloneable<IdentityImpl>;

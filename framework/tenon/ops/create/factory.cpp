@@ -199,6 +199,9 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
 Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
   TENON_SCOPE(range, start, end, step, options)
   if (step.toDouble() == 0) throw Error("step must be nonzero");
+  if (!std::isfinite(step.toDouble())) {
+    throw Error("step must be finite but got " + std::to_string(step.toDouble()));
+  }
   const double distance = end.toDouble() - start.toDouble();
   if (!std::isfinite(distance)) unsupported_range(start, end);
   if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
@@ -212,17 +215,18 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, cons
   TENON_SCOPE(linspace, start, end, steps, options)
   if (steps < 0) throw Error("number of steps must be non-negative");
   Tensor result = make({steps}, options);
-  // Of integers the ends are cut off first, as PyTorch does.
+  // Of integers the ends are cut off first, and bytes count from 256 down, as PyTorch does.
   const bool is_whole = !is_floating_point(result.scalar_type());
   if (steps == 0) return with_grad(std::move(result), options);
   const auto bound = [&](const Scalar& given) {
     if (result.scalar_type() == kBool) return Scalar(given.toBool());
-    return is_whole ? Scalar(given.toLong()) : given;
+    return is_whole ? Scalar(element_of(given, result.scalar_type()).integer) : given;
   };
-  const Scalar first = bound(start), last = bound(end);
+  const Scalar first = bound(start);
   if (steps == 1) {
     fill(result, first);
-  } else if (steps > 1) {
+  } else {
+    const Scalar last = bound(end);
     const double step = (last.toDouble() - first.toDouble()) / static_cast<double>(steps - 1);
     const SequenceAttributes attributes{first.value(), Scalar(step).value(), last.value()};
     run(TENON_OP("linspace"), ops::state_of(result), {view_of(result)}, {}, &attributes);

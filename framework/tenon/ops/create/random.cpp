@@ -246,7 +246,7 @@ Tensor randn_like(const Tensor& like, const TensorOptions& options) {
 Tensor bernoulli(const Tensor& p, std::optional<Generator> generator) {
   TENON_SCOPE(bernoulli, p, generator)
   NoGradGuard no_grad;
-  Tensor result = empty_like(p);
+  Tensor result = empty(p.sizes(), p.options().requires_grad(false));  // in order, as PyTorch's, whatever p's layout
   result.bernoulli_(p, std::move(generator));
   return as_fresh(result);
 }

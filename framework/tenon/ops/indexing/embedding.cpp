@@ -72,6 +72,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, std::int64_t paddi
 
 Tensor& embedding_renorm_(Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
   TENON_SCOPE(embedding_renorm_, weight, indices, max_norm, norm_type)
+  autograd::check_inplace(weight);
   NoGradGuard no_grad;
   if (!has_values(weight)) return weight;  // no row has a norm
   // Row by row in double, as PyTorch does, so that the results are the same to the last bit.

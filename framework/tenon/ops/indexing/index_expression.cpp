@@ -46,6 +46,9 @@ Tensor apply_basic(const Tensor& self, ArrayRef<TensorIndex> given, Indices& adv
     if (index.is_none()) {
       result = result.unsqueeze(dim++);
     } else if (index.is_ellipsis()) {
+      if (named > self.dim()) {
+        throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
+      }
       dim += self.dim() - named;
     } else if (index.is_slice()) {
       const indexing::Slice& slice = index.slice();

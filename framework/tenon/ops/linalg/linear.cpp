@@ -6,6 +6,7 @@
 #include <tenon/ops/linalg/linear.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {
@@ -240,9 +241,10 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
 }
 Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   TENON_SCOPE(linear, out, input, weight, bias)
-  const Tensor result = linear(input, weight, bias);
-  if (out.sizes() != result.sizes()) out.resize_(result.sizes());
-  return out.copy_(result);
+  constexpr detail::OutRule kRule = detail::out_rules::kSame;
+  if (bias && bias->defined()) detail::check_out_argument(kRule, "linear", *bias);
+  const auto function = [&](const Tensor& x, const Tensor& w) { return linear(x, w, bias); };
+  return detail::into(kRule, "linear", out, function, input, weight);
 }
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const std::optional<Tensor>& bias) {
   TENON_AUTOCAST(bilinear, a, b, weight, bias)

@@ -278,14 +278,30 @@ template <class Row>
 Tensor& with_number_inplace(const Tensor& self, const Scalar& other) {
   return binary_inplace(rule<Row>(), self, nullptr, other, {});
 }
+/// Whether libtorch takes a root for that power, which is NaN of -inf where pow() is inf. On the CPU it takes none of
+/// float16.
+bool is_root(const Tensor& self, double power, double exponent) {
+  return power == exponent && !(self.scalar_type() == kHalf && self.is_cpu());
+}
+
+/// x to the -0.5: a root by value, with the slopes of a power, of another sign than those of 1 / sqrt(x) at -0.
+const UnaryRule& rule_of_inverse_root() {
+  static const UnaryRule rule = [] {
+    UnaryRule made = rule_of<pointwise::PowScalar>();
+    made.forward = rule_of<pointwise::Rsqrt>().forward;
+    return made;
+  }();
+  return rule;
+}
+
 template <>
 Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
   TENON_AUTOCAST_AS(pow, with_number<pointwise::Pow>(operands...), self, exponent)
   if (self.is_floating_point()) {
     const double power = exponent.toDouble();
     if (power == 2) return self.square();
-    if (power == 0.5) return self.sqrt();  // of -inf NaN, as libtorch has it, where pow() gives inf
-    if (power == -0.5) return self.rsqrt();
+    if (is_root(self, power, 0.5)) return self.sqrt();
+    if (is_root(self, power, -0.5)) return unary(rule_of_inverse_root(), self, {{power}});
     return ops::unary<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
   }
   check_power(self, exponent);
@@ -296,8 +312,8 @@ template <>
 Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
   if (self.is_floating_point()) {
     const double power = exponent.toDouble();
-    if (power == 0.5) return self.sqrt_();
-    if (power == -0.5) return self.rsqrt_();
+    if (is_root(self, power, 0.5)) return self.sqrt_();
+    if (is_root(self, power, -0.5)) return unary_inplace(rule_of_inverse_root(), self, {{power}});
     return ops::unary_inplace<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
   }
   check_power(self, exponent);

@@ -69,7 +69,9 @@ Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) co
   const Tensor flat = reshape({-1});
   // Without values it is unknown how many lie inside: all of them at most.
   const Tensor inside = has_values(*this) ? flat.masked_select(flat.ge(low).logical_and(flat.le(high))) : flat;
-  const Tensor bin = inside.sub(low).mul(bins).div(high - low).to(kInt64).clamp_max(bins - 1);
+  // 16 bits do not hold what a bin's number is computed from: 60000 times the number of bins.
+  const Tensor wide = inside.element_size() == 2 ? inside.to(kFloat32) : inside;
+  const Tensor bin = wide.sub(low).mul(bins).div(high - low).to(kInt64).clamp_max(bins - 1);
   return zeros({bins}, options()).scatter_add(0, bin, ones_like(inside));
 }
 

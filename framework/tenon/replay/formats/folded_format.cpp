@@ -1,9 +1,9 @@
 // Folded stacks, the input of flame graphs: written, never read.
+#include <tenon/core/text/utf8.h>
 #include <tenon/replay/formats/folded_format.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/image/image_memory.h>
 #include <tenon/replay/formats/io/output_file.h>
-#include <tenon/replay/formats/io/utf8.h>
 
 #include <algorithm>
 #include <cstdint>

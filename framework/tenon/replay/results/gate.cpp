@@ -1,7 +1,7 @@
 // Gates: parsing and judging.
 #include <tenon/core/error.h>
 #include <tenon/core/options.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/compare.h>
 #include <tenon/replay/results/figure_kind.h>

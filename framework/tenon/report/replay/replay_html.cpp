@@ -1,9 +1,9 @@
 // The HTML report of a replay.
 #include <tenon/core/error.h>
 #include <tenon/core/spec_names.h>
+#include <tenon/core/text/utf8.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/output_file.h>
-#include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/replay/replay_table.h>
@@ -292,7 +292,7 @@ std::string html_page(const std::string& title, const std::string& body) {
 
 void write_file(const std::string& path, const std::string& content) {
   replay::OutputFile file(path);
-  file.write(replay::valid_utf8(content));
+  file.write(valid_utf8(content));
   file.close();
 }
 

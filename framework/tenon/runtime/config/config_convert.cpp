@@ -1,6 +1,6 @@
 // One written value into one typed option. Declared in config_state.h.
 #include <tenon/core/error.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/runtime/config/config_state.h>
 #include <tenon/runtime/device_setup.h>
 

@@ -1,7 +1,7 @@
 // Sweeps: which settings vary, one by one as a product of their values, or together as named rows.
 // Declared in config.h.
 #include <tenon/core/error.h>
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/config/config_sources.h>
 #include <tenon/runtime/config/config_state.h>

@@ -14,7 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 namespace tenon::train {
 
@@ -64,6 +66,19 @@ struct GeluLinear : autograd::Function<GeluLinear> {
     return {dx, dweight, dbias, Tensor()};
   }
 };
+
+/// GeluLinear; without a graph what it computes, without the lists from the heap that a Function makes.
+Tensor gelu_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool exact) {
+  return GradMode::is_enabled() ? GeluLinear::apply(x, weight, bias, exact)
+                                : tenon::linear(gelu_of(x, exact), weight, bias);
+}
+
+/// The three parts along a dimension. Without a graph one by one, since a list of them comes from the heap.
+std::array<Tensor, 3> three_parts(const Tensor& x, std::int64_t dim) {
+  if (!GradMode::is_enabled()) return {x.select(dim, 0), x.select(dim, 1), x.select(dim, 2)};
+  const std::vector<Tensor> parts = x.unbind(dim);
+  return {parts[0], parts[1], parts[2]};
+}
 
 }  // namespace
 
@@ -144,8 +159,8 @@ TransformerBlockImpl::TransformerBlockImpl(const TransformerOptions& options)
 Tensor TransformerBlockImpl::attention(const Tensor& x) {
   const std::int64_t batch = x.size(0), length = x.size(1), depth = options_.width / options_.heads;
   const std::int64_t heads = options_.heads / layer_parts(options_.ranks);  // of this rank
-  const auto parts =
-      qkv_(into_parts(options_.ranks, x)).view({batch, length, 3, heads, depth}).permute({2, 0, 3, 1, 4}).unbind(0);
+  const auto parts = three_parts(
+      qkv_(into_parts(options_.ranks, x)).view({batch, length, 3, heads, depth}).permute({2, 0, 3, 1, 4}), 0);
   Tensor y;
   {
     const auto own = random_of_parts(options_.ranks, x.device());
@@ -172,8 +187,8 @@ Tensor TransformerBlockImpl::perceptron(const Tensor& x) {
     return autocast::is_autocast_enabled(kind) ? autocast::cached_cast(wide.scalar_type(), parameter, kind) : parameter;
   };
   if (options_.ranks == nullptr)
-    return GeluLinear::apply(wide, operand(narrow_->weight), operand(narrow_->bias), options_.exact_gelu);
-  const Tensor product = GeluLinear::apply(wide, operand(narrow_->weight), Tensor(), options_.exact_gelu);
+    return gelu_linear(wide, operand(narrow_->weight), operand(narrow_->bias), options_.exact_gelu);
+  const Tensor product = gelu_linear(wide, operand(narrow_->weight), Tensor(), options_.exact_gelu);
   return sum_of_parts(options_.ranks, product, narrow_->bias);
 }
 
@@ -193,7 +208,7 @@ Tensor TransformerBlockImpl::forward(const Tensor& x) {
 
 Tensor TransformerBlockImpl::forward_packed(const Tensor& x, const PackedSymbols& packed, std::int64_t layer) {
   const std::int64_t heads = options_.heads, depth = options_.width / heads;
-  const auto parts = qkv_(norm1_(x)).view({x.size(0), 3, heads, depth}).unbind(1);
+  const auto parts = three_parts(qkv_(norm1_(x)).view({x.size(0), 3, heads, depth}), 1);
   const Tensor y = x + out_(attend(packed, layer, parts[0], {parts[1], parts[2]}));
   return add(y, perceptron(norm2_(y)));
 }

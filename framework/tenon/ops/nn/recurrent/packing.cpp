@@ -61,7 +61,9 @@ Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value
   }
   std::vector<Tensor> padded;
   padded.reserve(sequences.size());
-  for (const Tensor& sequence : sequences) {
+  for (const Tensor& given : sequences) {
+    const Tensor sequence =
+        given.to(first.scalar_type());  // PyTorch copies them into a tensor of the first one's dtype
     const std::int64_t missing = longest - sequence.size(0);
     if (missing == 0) {
       padded.push_back(sequence);

@@ -104,10 +104,32 @@ void check_pair(TensorList hx) {
   if (hx.size() != 2) throw Error(fmt::format("lstm expects two hidden states, got {}", hx.size()));
 }
 
+/// Throws Error where a cell's state does not belong to its input and weights.
+void check_cell_state(const Tensor& input, const Tensor& state, const Tensor& w_hh, int number) {
+  if (!state.defined()) return;
+  if (state.dim() != 2) {
+    throw Error(fmt::format("a recurrent cell expects a state (batch, hidden), got {}", to_string(state.sizes())));
+  }
+  if (state.size(0) != input.size(0)) {
+    throw Error(
+        fmt::format("Input batch size {} doesn't match hidden{} batch size {}", input.size(0), number, state.size(0)));
+  }
+  if (state.size(1) != w_hh.size(1)) {
+    throw Error(
+        fmt::format("hidden{} has inconsistent hidden_size: got {}, expected {}", number, state.size(1), w_hh.size(1)));
+  }
+}
+
 /// A sequence of one step.
 RecurrentState cell(Recurrence kind, const Tensor& input, RecurrentState state, const RecurrentWeights& weights) {
   if (input.dim() != 2)
     throw Error(fmt::format("a recurrent cell expects an input (batch, features), got {}", to_string(input.sizes())));
+  if (input.size(1) != weights.w_ih.size(1)) {
+    throw Error(
+        fmt::format("input has inconsistent input_size: got {} expected {}", input.size(1), weights.w_ih.size(1)));
+  }
+  check_cell_state(input, state.h, weights.w_hh, 0);
+  check_cell_state(input, state.c, weights.w_hh, 1);
   ops::run_layer(kind, input, Steps::plain(1, input.size(0)), false, weights, state);
   ops::as_owned(state.h);
   if (state.c.defined()) ops::as_owned(state.c);

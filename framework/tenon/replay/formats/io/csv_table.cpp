@@ -1,5 +1,5 @@
 // Cutting lines into fields, and fields into numbers.
-#include <tenon/core/trimmed.h>
+#include <tenon/core/text/trimmed.h>
 #include <tenon/replay/formats/io/csv_table.h>
 
 #include <algorithm>

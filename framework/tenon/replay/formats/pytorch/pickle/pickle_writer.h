@@ -1,8 +1,8 @@
 // Writing pickles of protocol 4: the few operators that plain data need.
 #pragma once
 
+#include <tenon/core/text/utf8.h>
 #include <tenon/replay/formats/io/output_file.h>
-#include <tenon/replay/formats/io/utf8.h>
 
 #include <cstdint>
 #include <cstring>
