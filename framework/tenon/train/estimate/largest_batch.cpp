@@ -114,15 +114,15 @@ class BatchSearch {
   }
 
   std::optional<std::int64_t> probe_stand_in(std::int64_t batch_size, std::int64_t& ceiling) {
-    bool has_settled = true;
+    bool lasts = true;
     const auto run = [&](std::int64_t size) {
       ExperimentResult result = run_on_stand_in(size);
-      has_settled = result.has_settled || size == least_;  // of the smallest nothing better is to be had
-      if (has_settled && size != least_) has_settled = lasts_on_addresses(stand_in(size), config_.device, result);
+      // Of the smallest nothing better is to be had.
+      lasts = size == least_ || lasts_on_addresses(stand_in(size), config_.device, result);
       return result;
     };
     const std::optional<std::int64_t> bytes = probe(run, batch_size, ceiling);
-    return has_settled ? bytes : std::nullopt;
+    return lasts ? bytes : std::nullopt;
   }
 
   bool fits_in_earnest(std::int64_t batch_size) {

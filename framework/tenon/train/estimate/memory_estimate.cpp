@@ -64,7 +64,7 @@ bool estimate_fits(const ExperimentConfig& config) {
       train::under_ceilings(train::with_searched(config), train::configured_capacity(config));
   try {
     const ExperimentResult result = train::run_on_addresses(stand_in, config.device, train::kUntilSettled);
-    return result.has_settled && train::lasts_on_addresses(stand_in, config.device, result);
+    return train::lasts_on_addresses(stand_in, config.device, result);
   } catch (const OutOfMemory&) {
     return false;
   }

@@ -46,8 +46,8 @@ TENON_API MemoryEstimate estimate_memory(const ExperimentConfig& config, const t
 TENON_API std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfig& config,
                                                            const train::PlannedRank& rank = {});
 
-/// Whether that run comes to its end under those ceilings, its memory settles on the way, and the steps after that, up
-/// to a thousand, have memory as well: what is asked of a batch that "auto" chooses. Throws what estimate_memory
+/// Whether that run comes to its end under those ceilings, and the steps after that, up to a thousand, have memory as
+/// well: what is asked of a batch that "auto" chooses. Throws what estimate_memory
 /// throws.
 TENON_API bool estimate_fits(const ExperimentConfig& config);
 
