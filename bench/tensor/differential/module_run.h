@@ -49,7 +49,8 @@ std::tuple<std::string, Tensors> run(M module, bool train, Inputs... inputs) {
     if (!parameters.empty()) {
       auto sum = (y * weights(y, 5)).sum();
       for (auto& gradient : torch::autograd::grad({sum}, parameters, {}, true, false, true)) {
-        all.push_back(gradient.defined() ? gradient.detach() : gradient);  // whether it is a view follows from the formula
+        all.push_back(gradient.defined() ? gradient.detach()
+                                         : gradient);  // whether it is a view follows from the formula
       }
     }
   }
