@@ -132,8 +132,8 @@ ExperimentResult run_on_addresses(const ExperimentConfig& stand_in, Device real,
 bool lasts_on_addresses(const ExperimentConfig& stand_in, Device real, const ExperimentResult& settled) {
   if (settled.steps >= settled.planned_steps) return true;
   try {
-    run_on_addresses(stand_in, real, {.steps = kProvenSteps});
-    return true;
+    const ExperimentResult whole = run_on_addresses(stand_in, real, {.steps = kProvenSteps});
+    return whole.oom_recoveries <= whole.steps / 50;  // more would cost more time than the last example is worth
   } catch (const OutOfMemory&) {
     return false;
   }
