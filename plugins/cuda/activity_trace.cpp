@@ -6,8 +6,6 @@
 
 #include "kernels/libraries/library.h"
 
-#include <fmt/format.h>
-
 #if __has_include(<cupti.h>)
 #include <cupti.h>
 #include <cxxabi.h>
@@ -91,16 +89,16 @@ const char* copy_name(std::uint8_t kind) {
   }
 }
 
-/// An activity before its correlation is known.
-struct Found {
-  TracedActivity activity;
-  int device = 0;
-  std::uint32_t call = 0;  ///< CUPTI's number of the call that queued it
-};
-
 }  // namespace
 
 struct ActivityTrace::Recording {
+  /// An activity before its correlation is known.
+  struct Found {
+    TracedActivity activity;
+    int device = 0;
+    std::uint32_t call = 0;  ///< CUPTI's number of the call that queued it
+  };
+
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
@@ -122,12 +120,12 @@ struct ActivityTrace::Recording {
 
   void open_locked() {
     is_open = true;
-    const std::string name = fmt::format("libcupti.so.{}", CUDA_VERSION / 1000);
+    const std::string name = "libcupti.so." + std::to_string(CUDA_VERSION / 1000);
     void* const library = open_library({name.c_str()}, why_not);
     if (library == nullptr) return;
     const auto look_up = [&]<class Function>(Function*& function, const char* symbol) {
       function = reinterpret_cast<Function*>(symbol_of(library, symbol));
-      if (function == nullptr && why_not.empty()) why_not = fmt::format("{} lacks {}", name, symbol);
+      if (function == nullptr && why_not.empty()) why_not = name + " lacks " + symbol;
     };
     look_up(register_callbacks, "cuptiActivityRegisterCallbacks");
     look_up(enable, "cuptiActivityEnable");
@@ -146,7 +144,7 @@ struct ActivityTrace::Recording {
     if (result == CUPTI_SUCCESS) return "";
     const char* words = nullptr;
     if (result_string(result, &words) != CUPTI_SUCCESS || words == nullptr) words = "unknown error";
-    return fmt::format("{}: {} ({})", call, words, static_cast<int>(result));
+    return std::string(call) + ": " + words + " (" + std::to_string(static_cast<int>(result)) + ")";
   }
 
   void disable_all_locked() {
@@ -190,8 +188,8 @@ struct ActivityTrace::Recording {
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy*>(record);
         return add_locked(copy,
-                          fmt::format("Memcpy {} ({} -> {})", copy_name(copy.copyKind), memory_name(copy.srcKind),
-                                      memory_name(copy.dstKind)),
+                          std::string("Memcpy ") + copy_name(copy.copyKind) + " (" + memory_name(copy.srcKind) +
+                              " -> " + memory_name(copy.dstKind) + ")",
                           copy.bytes);
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY2: {
@@ -200,7 +198,7 @@ struct ActivityTrace::Recording {
       }
       case CUPTI_ACTIVITY_KIND_MEMSET: {
         const auto& fill = *reinterpret_cast<const CUpti_ActivityMemset*>(record);
-        return add_locked(fill, fmt::format("Memset ({})", memory_name(static_cast<std::uint8_t>(fill.memoryKind))),
+        return add_locked(fill, std::string("Memset (") + memory_name(static_cast<std::uint8_t>(fill.memoryKind)) + ")",
                           fill.bytes);
       }
       case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
@@ -263,8 +261,8 @@ std::vector<TracedActivity> ActivityTrace::stop(int device) {
   std::vector<TracedActivity> activities;
   {
     const std::lock_guard guard(recording.found_mutex);
-    std::vector<Found> others;
-    for (Found& found : recording.found) {
+    std::vector<Recording::Found> others;
+    for (Recording::Found& found : recording.found) {
       if (found.device != device) {
         others.push_back(std::move(found));
         continue;
