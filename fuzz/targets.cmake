@@ -13,6 +13,7 @@ set(TENON_FURTHER_FUZZ_TARGETS gz plan toml)
 # nothing else of Tenon, so that it fails to link where one is missing here.
 list(TRANSFORM TENON_FORMAT_SOURCES PREPEND replay/formats/ OUTPUT_VARIABLE TENON_FUZZED_SOURCES)
 list(APPEND TENON_FUZZED_SOURCES ${TENON_FORMAT_SUPPORT}
+  core/text/utf8.cpp
   memory/packing/plan_file.cpp
   runtime/config/config_value.cpp
   runtime/config/toml_reader.cpp

@@ -2,7 +2,7 @@
 // The library comes with the toolkit and is opened when it is first wanted. There is one recording a process.
 #pragma once
 
-#include <tenon/device/traces_activity.h>
+#include <tenon/device/order/traces_activity.h>
 
 #include <cstdint>
 #include <memory>

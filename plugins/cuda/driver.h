@@ -10,7 +10,7 @@
 
 #include <tenon/device/device_driver.h>
 #include <tenon/device/foreign_streams.h>
-#include <tenon/device/traces_activity.h>
+#include <tenon/device/order/traces_activity.h>
 #include <tenon/device/vendor_libraries.h>
 
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tenon/core/scope/scope.h>
-#include <tenon/device/traces_activity.h>
+#include <tenon/device/order/traces_activity.h>
 #include <tenon/profiler/event.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // Where the type lives that plugins and the library share.
-#include <tenon/device/traces_activity.h>
+#include <tenon/device/order/traces_activity.h>
 
 namespace tenon {
 
