@@ -101,7 +101,8 @@ void Holders::find_captures() {
     for (const TensorHook& hook : meta->hooks->hooks) find_capture(hook, nullptr, held.tensor);
   }
   // What others own too lives without the hooks.
-  for (const auto& [control, shared] : shared_) {
+  for (const auto& entry : shared_) {
+    const auto& shared = entry.second;  // clang 14 lets no lambda have a name of a structured binding
     if (shared.hooks != shared.state.owners) continue;
     each_tensor_in(
         shared.state, [&](std::uintptr_t word) { return find(reinterpret_cast<const TensorImpl*>(word)) != nullptr; },

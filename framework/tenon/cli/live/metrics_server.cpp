@@ -161,7 +161,7 @@ std::string problem_of_listening(const Address& where) {
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const bool is_free =
       ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && ::listen(socket, 1) == 0;
-  const std::string problem = is_free ? "" : std::strerror(errno);
+  std::string problem = is_free ? "" : std::strerror(errno);
   ::close(socket);
   return problem;
 }
