@@ -46,6 +46,8 @@ def main():
     parser.add_argument("with_scopes", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error(f"--rounds is {options.rounds}: quartiles need 2 at least")
     print("| program | instructions without | with | ratio |\n|---|---:|---:|---:|")
     for program in PROGRAMS:
         without, with_scopes = instructions(options.without, program), instructions(options.with_scopes, program)
