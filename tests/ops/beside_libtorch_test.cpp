@@ -430,6 +430,7 @@ TEST(BesideLibtorch, ANumberThatIsNotReplacedHangsOnTheSourceAllTheSame) {
 }
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(BesideLibtorch, AtZeroAnInfiniteAlphaOfEluIsNotRead) {
   expect_tensor(elu(tensor({0., -1., 1.}), kInf), {3}, kFloat32, {0, -kInf, 1});
@@ -666,6 +667,24 @@ TEST(BesideLibtorch, XlogyOfNothingHasNoSlopeWhateverTheNumber) {
   const Tensor x = leaf({0, 1});
   expect_tensor(slope_of(xlogy(x, kNaN).mul(tensor({1., 0.}, TensorOptions(kFloat64))), x).slice(0, 0, 1), {1},
                 kFloat64, {0});
+}
+
+TEST(BesideLibtorch, AFactorOfAddcmulHasToFitTheDtypeThatItIsComputedIn) {
+  const auto by = [](Dtype dtype, const Scalar& value) {
+    const Tensor x = ones({2}, dtype);
+    return x.addcmul(x, x, value);
+  };
+  expect_tensor(by(kInt32, 2.7), {2}, kInt32, {3, 3});
+  expect_tensor(by(kUInt8, -1), {2}, kUInt8, {0, 0});
+  for (const Dtype dtype : {kUInt8, kInt8, kInt32, kInt64})
+    for (const double value : {kInfinity, -kInfinity, kNaN, 1e300}) EXPECT_THROW(by(dtype, value), Error) << value;
+  EXPECT_THROW(by(kUInt8, 300), Error);
+  EXPECT_THROW(ones({0}, kInt32).addcmul(ones({0}, kInt32), ones({0}, kInt32), -kInfinity), Error);
+  expect_tensor(by(kFloat16, 1e5), {2}, kFloat16, {kInfinity, kInfinity});
+  expect_tensor(by(kFloat32, -kInfinity), {2}, kFloat32, {-kInfinity, -kInfinity});
+  for (const Dtype dtype : {kFloat16, kBFloat16, kFloat32}) EXPECT_THROW(by(dtype, 1e300), Error);
+  const Tensor x = ones({2});
+  EXPECT_THROW(x.addcdiv(x, x, 1e300), Error);
 }
 
 TEST(BesideLibtorch, PicturesKeepTheirLayout) {
