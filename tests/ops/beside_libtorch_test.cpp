@@ -687,6 +687,17 @@ TEST(BesideLibtorch, AFactorOfAddcmulHasToFitTheDtypeThatItIsComputedIn) {
   EXPECT_THROW(x.addcdiv(x, x, 1e300), Error);
 }
 
+TEST(BesideLibtorch, TheNumbersOfThresholdHaveToFit) {
+  const Tensor x = ones({2}, kFloat16);
+  expect_tensor(threshold(x, 1, kInfinity), {2}, kFloat16, {kInfinity, kInfinity});
+  expect_tensor(threshold(x, 1e30, 1), {2}, kFloat16, {1, 1});
+  EXPECT_THROW(threshold(x, 1, 1e30), Error);
+  EXPECT_THROW(threshold(x, 1e300, 1), Error);
+  expect_tensor(threshold(ones({2}, kBFloat16), 1, 1e30), {2}, kBFloat16, {0x1.94p99, 0x1.94p99});
+  EXPECT_THROW(threshold(ones({2}), 1, 1e300), Error);
+  EXPECT_THROW(threshold(ones({2}, kUInt8), 300, 1), Error);
+}
+
 TEST(BesideLibtorch, PicturesKeepTheirLayout) {
   const auto format = [](const Tensor& x) { return x.suggest_memory_format(); };
   const Tensor plain = arange(2 * 3 * 4 * 2, kFloat32).reshape({2, 3, 4, 2});

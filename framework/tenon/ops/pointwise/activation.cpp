@@ -3,6 +3,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/activation.h>
 #include <tenon/ops/pointwise/unary.h>
+#include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
 
 namespace tenon {
@@ -17,13 +18,19 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
     throw Error("approximate argument must be either none or tanh, got '" + std::string(approximate) + "'");
   return ops::unary<pointwise::Gelu>(self);
 }
+/// Elements of 16 bits are compared as float32; the value is written as one of them.
+static PointwiseAttributes threshold_parameters(const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  const Dtype dtype = self.scalar_type();
+  const bool is_short = dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16;
+  return {{element_of(threshold, is_short ? Dtype::kFloat32 : dtype), element_of(value, dtype), {}}};
+}
 Tensor threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
   TENON_SCOPE(threshold, self, threshold, value)
-  return ops::unary<pointwise::Threshold>(self, parameters_for<pointwise::Threshold>(self, threshold, value));
+  return ops::unary<pointwise::Threshold>(self, threshold_parameters(self, threshold, value));
 }
 Tensor& threshold_(Tensor& self, const Scalar& threshold, const Scalar& value) {
   TENON_SCOPE(threshold_, self, threshold, value)
-  return ops::unary_inplace<pointwise::Threshold>(self, parameters_for<pointwise::Threshold>(self, threshold, value));
+  return ops::unary_inplace<pointwise::Threshold>(self, threshold_parameters(self, threshold, value));
 }
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
