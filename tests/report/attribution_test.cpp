@@ -292,6 +292,18 @@ TEST_F(Experiment, EachOfSeveralDevicesIsAttributedWithItsOwnPartOfTheModel) {
   }
 }
 
+TEST_F(Experiment, ParametersAndOptimizerStatesHaveTheirModulesOnTheHostToo) {
+  const ExperimentResult result = run({"model.name=\"mlp\"", "device.name=\"cpu\"", "report.attribution=true",
+                                       "train.max_steps=3", "train.epochs=1", "train.optimizer=\"adam\""});
+  ASSERT_TRUE(result.attribution);
+  for (const Purpose purpose : {Purpose::kParameter, Purpose::kOptimizerState}) {
+    const auto is_owned = [&](const AttributedBytes& row) { return row.purpose == purpose && !row.module.empty(); };
+    const auto is_nobodys = [&](const AttributedBytes& row) { return row.purpose == purpose && row.module.empty(); };
+    EXPECT_GT(sum(result.attribution->live, is_owned), 0U) << name_of(purpose);
+    EXPECT_EQ(sum(result.attribution->live, is_nobodys), 0U) << name_of(purpose);
+  }
+}
+
 TEST_F(Experiment, ARunThatIsResumedSaysFromWhichStepOnItsMemoryIsAttributed) {
   const std::string file = (folder / "kept.tenon").string();
   run({"model.name=\"mlp\"", "train.max_steps=4", "train.epochs=1", "train.save=\"" + file + "\""});

@@ -24,7 +24,7 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
   std::map<std::string, std::string> module_of_state;
   std::size_t next = 0;
   const auto own = [&](const Tensor& tensor, const std::string& owner) {
-    if (tensor.defined() && (!only || tensor.device() == *only)) own_block(attribution, tensor, owner);
+    if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
@@ -73,9 +73,10 @@ memory::AttributionReport RunAttribution::report() {
 
 void Training::attribute() {
   if (!config_.section("report").boolean("attribution")) return;
-  for (const Device& device : config_.devices) {
+  for (const Device& configured : config_.devices) {
+    DeviceState& state = device_state(configured);
     attributions_.push_back(std::make_unique<RunAttribution>(
-        device_state(device), progress_, [this, device](memory::Attribution& attribution) {
+        state, progress_, [this, device = state.device()](memory::Attribution& attribution) {
           const std::vector<Tensor> trained = masters_ ? masters_->parameters() : std::vector<Tensor>();
           if (model_.module) name_owners(attribution, *model_.module, optimizer_.get(), trained, device);
           if (!parallel_) return;
