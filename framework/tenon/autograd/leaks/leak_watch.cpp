@@ -64,7 +64,11 @@ void LeakWatch::Window::drop_first() {
   before = ends.front();
   ends.erase(ends.begin());
   nodes.erase(nodes.begin());
-  for (auto& [group, values] : levels) values.erase(values.begin());
+  for (auto& [group, values] : levels) {
+    std::uint64_t& highest = highest_before[group];
+    highest = std::max(highest, values.front());
+    values.erase(values.begin());
+  }
 }
 
 void LeakWatch::Window::drop_every_second() {
@@ -83,6 +87,8 @@ void LeakWatch::Window::drop_every_second() {
 std::optional<double> LeakWatch::Window::growth_of(const Group& group, const std::vector<LiveBlock>& live) const {
   const auto found = levels.find(group);
   if (found == levels.end()) return std::nullopt;
+  const auto highest = highest_before.find(group);
+  if (highest != highest_before.end() && found->second.back() <= highest->second) return std::nullopt;
   std::vector<std::uint64_t> survivors(ends.size(), 0);
   for (const LiveBlock& block : live) {
     const auto end = std::ranges::lower_bound(ends, block.number);

@@ -78,11 +78,13 @@ class TENON_EXPORT LeakWatch {
     std::uint64_t before = 0;                            ///< what is older than this is older than the window
     std::vector<std::uint64_t> ends;                     ///< numbers of the youngest block
     std::map<Group, std::vector<std::uint64_t>> levels;  ///< bytes
+    std::map<Group, std::uint64_t> highest_before;       ///< bytes, at ends that were dropped
     std::vector<std::uint64_t> nodes;                    ///< of the graph
     void add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last, std::uint64_t node_count);
     void drop_first();
     void drop_every_second();
-    /// Bytes a step, of a group whose live blocks are given; empty where it does not grow.
+    /// Bytes a step, of a group whose live blocks are given; empty where it does not grow, and where as much lived
+    /// before the window: what rises and falls is somewhere on its way up.
     std::optional<double> growth_of(const Group& group, const std::vector<LiveBlock>& live) const;
   };
   static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label}; }
