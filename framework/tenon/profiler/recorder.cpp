@@ -64,6 +64,9 @@ std::uint32_t wants_of(const RecorderOptions& options) {
          (options.flops ? scopes::kWantsWork : 0U);
 }
 
+/// Whose stream has the copy; the host for one within the host.
+Device device_of(const scopes::CopyCall& call) { return call.to.is_cpu() ? call.from : call.to; }
+
 const DeviceClock* find_clock(const std::vector<DeviceClock>& clocks, Device device) {
   const auto found = std::ranges::find(clocks, device, &DeviceClock::device);
   return found == clocks.end() ? nullptr : &*found;
@@ -212,6 +215,7 @@ void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
   if (is_paused() || !options_.device || call.device.is_cpu()) return;
   try {
     ThreadBuffer& lines = buffer();
+    TracesActivity* tracer = nullptr;
     RawDeviceEvent event{.name = std::string(call.name),
                          .device = call.device,
                          .stream = call.stream,
@@ -224,7 +228,8 @@ void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
       event.host_us = static_cast<double>(now_ns()) / 1000;
       DeviceState& state = device_state(call.device);
       const DeviceClock& clock = clock_of(lines, state);
-      if (clock.tracer != nullptr) {
+      tracer = clock.tracer;
+      if (tracer != nullptr) {
         event.correlation = ++correlations_;
       } else if (clock.has_events && !state.driver().capturing(StreamRef{call.stream})) {
         event.begin = state.driver().create_event(true).id;
@@ -232,8 +237,7 @@ void Recorder::kernel_begins(const scopes::KernelCall& call) noexcept {
       }
     }
     lines.device_events.push_back(std::move(event));
-    if (const RawDeviceEvent& added = lines.device_events.back(); added.correlation != 0)
-      find_clock(lines.clocks, call.device)->tracer->begin_calls(added.correlation);
+    if (tracer != nullptr) tracer->begin_calls(lines.device_events.back().correlation);
   } catch (...) {
     return;  // no memory for it, or the driver has no events: the kernel is not timed
   }
@@ -267,7 +271,7 @@ void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
         fmt::format("Memcpy {} -> {}", call.from.is_cpu() ? "Host" : "Device", call.to.is_cpu() ? "Host" : "Device"));
     event.extra = static_cast<std::uint32_t>(lines.texts.size());
   });
-  const Device device = call.to.is_cpu() ? call.from : call.to;
+  const Device device = device_of(call);
   if (device.is_cpu()) return;
   try {
     ThreadBuffer& lines = buffer();
@@ -283,7 +287,7 @@ void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
 void Recorder::copy_ends(const scopes::CopyCall& call) noexcept {
   if (is_paused() || !options_.device) return;
   write(RawEvent::Type::kCopyEnd, [](ThreadBuffer&, RawEvent&) {});
-  const Device device = call.to.is_cpu() ? call.from : call.to;
+  const Device device = device_of(call);
   if (device.is_cpu()) return;
   try {
     const DeviceClock* const clock = find_clock(buffer().clocks, device);

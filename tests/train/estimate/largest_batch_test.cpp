@@ -119,6 +119,17 @@ class LargestBatch : public Experiment {
     EXPECT_EQ(changed.section("train").integer("batch_size"), choice->batch_size);
     return *choice;
   }
+  bool fits(Words words, std::int64_t n) {
+    words.push_back("train.batch_size=" + std::to_string(n));
+    return estimate_fits(config(std::move(words)));
+  }
+  /// By trying every number from `least` to `most`; 0: none fits.
+  std::int64_t largest_of_all(const Words& words, std::int64_t least, std::int64_t most) {
+    std::int64_t largest = 0;
+    for (std::int64_t n = least; n <= most; ++n)
+      if (fits(words, n)) largest = n;
+    return largest;
+  }
   std::string mistake(const Words& more) {
     try {
       ExperimentConfig changed = config(more);
@@ -138,13 +149,7 @@ TEST_F(LargestBatch, IsWhatTryingEveryOneFinds) {
                         "allocator.name=\"" + std::string(allocator) + "\"", "device.simulated.mode=\"address-only\"",
                         "device.simulated.capacity=\"12MiB\""};
       const BatchChoice choice = choose(words);
-      std::int64_t largest = 0;
-      for (std::int64_t n = 1; n <= 640; ++n) {
-        Words with_number = words;
-        with_number.push_back("train.batch_size=" + std::to_string(n));
-        if (estimate_fits(config(with_number))) largest = n;
-      }
-      EXPECT_EQ(choice.batch_size, largest) << model << " under " << allocator;
+      EXPECT_EQ(choice.batch_size, largest_of_all(words, 1, 640)) << model << " under " << allocator;
       EXPECT_EQ(choice.confirmations, 0) << "addresses are all that there is";
       EXPECT_LE(choice.probes, 8) << "batches are tried by their calls alone";
     }
@@ -155,17 +160,12 @@ TEST_F(LargestBatch, IsWhatTryingEveryOneFinds) {
 TEST_F(LargestBatch, MayLieBehindSomeThatDoNotFit) {
   const Words words{"model.name=\"lenet\"", "allocator.name=\"caching\"", "device.simulated.mode=\"address-only\"",
                     "device.simulated.capacity=\"32MiB\""};
-  const auto fits = [&](std::int64_t n) {
-    Words with_number = words;
-    with_number.push_back("train.batch_size=" + std::to_string(n));
-    return estimate_fits(config(with_number));
-  };
   const BatchChoice choice = choose(words);
   int gaps = 0;
-  for (std::int64_t n = 1; n < choice.batch_size; ++n) gaps += fits(n) ? 0 : 1;
+  for (std::int64_t n = 1; n < choice.batch_size; ++n) gaps += fits(words, n) ? 0 : 1;
   EXPECT_GT(gaps, 0) << "a search by halves might have ended there";
-  EXPECT_TRUE(fits(choice.batch_size));
-  for (std::int64_t n = choice.batch_size + 1; n <= choice.batch_size + 40; ++n) EXPECT_FALSE(fits(n)) << n;
+  EXPECT_TRUE(fits(words, choice.batch_size));
+  for (std::int64_t n = choice.batch_size + 1; n <= choice.batch_size + 40; ++n) EXPECT_FALSE(fits(words, n)) << n;
 }
 
 // Parts of a batch differ by an example, and so do the positions of chunks.
@@ -198,12 +198,8 @@ TEST_F(LargestBatch, IsWhatTryingEveryOneFindsInPartsAndChunksToo) {
       words.insert(words.end(), {subject.technique, "allocator.name=\"" + std::string(allocator) + "\"",
                                  "device.simulated.mode=\"address-only\""});
       const BatchChoice choice = choose(words);
-      std::int64_t largest = 0, most = &subject.model == &gpt ? 119 : 200;
-      for (std::int64_t n = subject.least; n <= most; ++n) {
-        Words with_number = words;
-        with_number.push_back("train.batch_size=" + std::to_string(n));
-        if (estimate_fits(config(with_number))) largest = n;
-      }
+      const std::int64_t most = &subject.model == &gpt ? 119 : 200;
+      const std::int64_t largest = largest_of_all(words, subject.least, most);
       EXPECT_EQ(choice.batch_size, largest) << words[0] << ' ' << subject.technique << " under " << allocator;
       EXPECT_LT(largest, most) << "memory is what limits it";
       EXPECT_LE(choice.probes, most / 10) << words[0] << ' ' << subject.technique;
@@ -215,13 +211,7 @@ TEST_F(LargestBatch, IsFoundByRunsWherePartsAreTooManyForRecordings) {
   const Words words{"model.name=\"lenet\"", "device.simulated.mode=\"address-only\"", "data.limit=200",
                     "device.simulated.capacity=\"4MiB\"", "train.micro_batches=30"};
   const BatchChoice choice = choose(words);
-  std::int64_t largest = 0;
-  for (std::int64_t n = 30; n <= 200; ++n) {
-    Words with_number = words;
-    with_number.push_back("train.batch_size=" + std::to_string(n));
-    if (estimate_fits(config(with_number))) largest = n;
-  }
-  EXPECT_EQ(choice.batch_size, largest);
+  EXPECT_EQ(choice.batch_size, largest_of_all(words, 30, 200));
 }
 
 class LongRuns : public LargestBatch {

@@ -32,8 +32,13 @@ std::string said_after_rank_0(const std::string& message) {
     if (interrupt_signal() != 0) return {};
     std::this_thread::sleep_for(kPause);
   }
-  const std::string prefix = fmt::format("rank {} of {}: ", own.rank, own.size);
-  return message.starts_with(prefix) ? message : prefix + message;
+  return with_rank(message, own.rank, own.size);
+}
+
+std::string with_rank(std::string_view message, int rank, int size) {
+  std::string prefix = fmt::format("rank {} of {}: ", rank, size);
+  if (message.starts_with(prefix)) prefix.clear();
+  return prefix.append(message);
 }
 
 }  // namespace tenon::cli

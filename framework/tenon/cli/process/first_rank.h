@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace tenon::cli {
 
@@ -9,5 +10,8 @@ namespace tenon::cli {
 /// waits, at most ten seconds, for rank 0 to meet the same and the launcher to end this one, and then says it with its
 /// number; empty where it is being ended and has nothing to say.
 std::string said_after_rank_0(const std::string& message);
+
+/// "rank 2 of 4: " before a message that does not begin so.
+std::string with_rank(std::string_view message, int rank, int size);
 
 }  // namespace tenon::cli

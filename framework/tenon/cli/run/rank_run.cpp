@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <tenon/cli/process/exit_code.h>
+#include <tenon/cli/process/first_rank.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/run_manifest.h>
 #include <tenon/cli/terminal/print.h>
@@ -80,9 +81,8 @@ Left leave_result(const fs::path& folder, const std::string& json, bool has_page
 /// What this rank says of its error; empty: another one says it.
 std::string last_words(const Communicator& ranks, const std::exception& error, Left left, const fs::path& folder) {
   const auto* const between = dynamic_cast<const DistributedError*>(&error);
-  const std::string own = fmt::format("rank {} of {}: ", ranks.rank(), ranks.size());
   if (between == nullptr && ranks.has_ended(0)) return {};  // which has told of this error, or of the same of its own
-  if (between == nullptr) return std::string_view(error.what()).starts_with(own) ? error.what() : own + error.what();
+  if (between == nullptr) return with_rank(error.what(), ranks.rank(), ranks.size());
   if (is_told_by_rank_0(*between)) return {};
   if (left == Left::kByThisRank) return fmt::format("{}\nresults: {}", error.what(), folder.string());
   int first = 1;  // of those that are not to blame

@@ -18,11 +18,10 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
     throw Error("approximate argument must be either none or tanh, got '" + std::string(approximate) + "'");
   return ops::unary<pointwise::Gelu>(self);
 }
-/// Elements of 16 bits are compared as float32; the value is written as one of them.
+/// Elements are compared with the one; the other is written as one of them.
 static PointwiseAttributes threshold_parameters(const Tensor& self, const Scalar& threshold, const Scalar& value) {
   const Dtype dtype = self.scalar_type();
-  const bool is_short = dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16;
-  return {{element_of(threshold, is_short ? Dtype::kFloat32 : dtype), element_of(value, dtype), {}}};
+  return {{computed_element_of(threshold, dtype), element_of(value, dtype), {}}};
 }
 Tensor threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
   TENON_SCOPE(threshold, self, threshold, value)

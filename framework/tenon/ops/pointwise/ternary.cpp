@@ -207,8 +207,7 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
     throw Error(std::string("result type ") + toString(dtype) + " can't be cast to the desired output type " +
                 toString(self.scalar_type()) + " (in operator " + (divide ? "addcdiv_" : "addcmul_") + ")");
   }
-  const bool is_short = dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16;  // computed as float32
-  element_of(value, is_short ? Dtype::kFloat32 : dtype);                        // throws where it does not fit
+  computed_element_of(value, dtype);  // throws where it does not fit
   const Tensor x = self.to(dtype);
   const Tensor y = a.to(dtype);
   const Tensor z = b.to(dtype);

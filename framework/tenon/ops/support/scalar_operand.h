@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/core/dtype.h>
+#include <tenon/tensor/libtorch/libtorch_dtypes.h>
 #include <tenon/tensor/scalar.h>
 
 namespace tenon::ops {
@@ -10,6 +11,11 @@ namespace tenon::ops {
 /// The number as an element to be written (fill, masks, bounds, alpha): any number but 0 is true; an integer may be as
 /// negative as the dtype's largest is positive, and wraps. Throws Error where the dtype cannot hold the number.
 ScalarValue element_of(const Scalar& value, Dtype dtype);
+
+/// The same as kernels compute with it: elements of 16 bits are float32 there.
+inline ScalarValue computed_element_of(const Scalar& value, Dtype dtype) {
+  return element_of(value, isReducedFloatingType(dtype) ? Dtype::kFloat32 : dtype);
+}
 
 /// The number as an operand of a tensor of that dtype (x + 300, x < -3): integers wrap, as a tensor of it would.
 inline ScalarValue operand_of(const Scalar& value, Dtype dtype) {

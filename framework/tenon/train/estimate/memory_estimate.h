@@ -47,8 +47,7 @@ TENON_API std::optional<OutOfMemoryInfo> estimate_shortage(const ExperimentConfi
                                                            const train::PlannedRank& rank = {});
 
 /// Whether that run comes to its end under those ceilings, and the steps after that, up to a thousand, have memory as
-/// well: what is asked of a batch that "auto" chooses. Throws what estimate_memory
-/// throws.
+/// well: what is asked of a batch that "auto" chooses. Throws what estimate_memory throws.
 TENON_API bool estimate_fits(const ExperimentConfig& config);
 
 }  // namespace tenon

@@ -32,7 +32,6 @@ class RunAttribution {
   /// The sums are held against the allocator's figures at the end of a step or a test.
   void check(std::string_view when) { attribution_.check(device_.allocator().stats(), when); }
   memory::AttributionReport report();
-  Device device() const { return device_.device(); }
 
  private:
   DeviceState& device_;
