@@ -28,12 +28,12 @@ function(tenon_write_shipped_plugins)
     string(APPEND names "    \"${name}\",\n")
   endforeach()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/framework/shipped_plugins.inc @ONLY CONTENT
-"// Written by cmake/TenonShipped.cmake.
+"// Written by cmake/TenonShipped.cmake. Each ends with an entry that is none: no array of C++ is empty.
 constexpr std::string_view kPlugins[] = {
-@names@};
+@names@    {}};
 constexpr ShippedBackend kBackends[] = {
-@backends@};
+@backends@    {}};
 constexpr ShippedCommunicator kCommunicators[] = {
-@communicators@};
+@communicators@    {}};
 ")
 endfunction()

@@ -38,6 +38,7 @@
 #include <tenon/core/options.h>
 #include <tenon/memory/factory.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -96,6 +97,8 @@ class MortiseAllocator final : public Allocator {
   void give_back(StreamCache& cache, Tile* tile, std::size_t bytes) noexcept;
   void finish(Tile* tile) noexcept;
 
+  Tile* from_own(StreamCache& cache, std::size_t bytes);
+  Block served(StreamCache& cache, Tile* tile, std::size_t bytes, const Request& request);
   Block allocate_slowly(StreamCache& cache, std::size_t bytes, const Request& request);
   Block allocate_owned(StreamCache& cache, std::size_t bytes, const Request& request);
   Block allocate_otherwise(std::size_t bytes, const Request& request);
@@ -121,6 +124,8 @@ class MortiseAllocator final : public Allocator {
   Tile* from_pieces(StreamCache& cache, std::size_t bytes, std::size_t most_pages, OtherStreams& others);
   std::size_t allowed_bytes(std::size_t bytes);
   std::size_t many_tiles() const;
+  bool trades_memory() const;
+  bool may_grow_small() const;
   std::size_t spare_pages(Region region, std::size_t pages) const;
   std::vector<Tile*> free_tiles(const StreamCache& cache, std::size_t least_bytes = 0) const;
   bool is_idle(const StreamCache& cache) { return source_.reached(source_.mark(cache.stream)); }
@@ -142,11 +147,12 @@ class MortiseAllocator final : public Allocator {
   Home home_;
   JoinedRanges joined_;  ///< partly under its own
   Awaited awaited_;
-  std::size_t limit_ = 0;            ///< the host's, 0 for none
-  std::size_t peak_live_bytes_ = 0;  ///< as far as growing has asked
-  std::size_t tiles_seen_ = 0;       ///< by plans of joints
-  std::size_t fragments_ = 0;        ///< that small blocks were put into since small ones got pages
-  bool has_threads_ = false;         ///< streams of several were there at once
+  std::size_t limit_ = 0;                       ///< the host's, 0 for none
+  std::size_t peak_live_bytes_ = 0;             ///< as far as growing has asked
+  std::size_t tiles_seen_ = 0;                  ///< by plans of joints
+  std::size_t fragments_ = 0;                   ///< that small blocks were put into since small ones got pages
+  std::atomic<bool> is_small_to_grow_ = false;  ///< read without it
+  bool has_threads_ = false;                    ///< streams of several were there at once
   std::int64_t retries_ = 0;
   std::int64_t synchronizations_ = 0;
 };

@@ -181,17 +181,36 @@ Block MortiseAllocator::allocate(const Request& request) {
   return block_of(tile, tile->bytes, cookie_of(tile), request);
 }
 
+/// What waits as it is is merged first, which takes the stream's own lock alone; unless small blocks are to have more
+/// memory, so that this is rare.
+Tile* MortiseAllocator::from_own(StreamCache& cache, std::size_t bytes) {
+  if (bytes >= small_bytes_)
+    cache.flush_held();
+  else if (!is_small_to_grow_.load(std::memory_order_relaxed))
+    cache.flush_quick();
+  return cache.take(region_of(bytes), bytes);
+}
+
+Block MortiseAllocator::served(StreamCache& cache, Tile* tile, std::size_t bytes, const Request& request) {
+  if (bytes >= small_bytes_) note_place(cache, bytes, request.purpose, tile);
+  mark_active(tile, request);
+  return block_of(tile, tile->bytes, cookie_of(tile), request);
+}
+
 [[gnu::noinline]] Block MortiseAllocator::allocate_slowly(StreamCache& cache, std::size_t bytes,
                                                           const Request& request) {
+  {
+    const BiasedLock::Guard lock(cache.lock);
+    if (Tile* tile = from_own(cache, bytes)) return served(cache, tile, bytes, request);
+  }
   const std::lock_guard all(caches_.mutex());
   const std::lock_guard lock(cache.lock);
   cache.is_used_by_this_thread();
   Tile* tile = serve(cache, bytes);
   cache.records.give_surplus();
+  is_small_to_grow_.store(may_grow_small(), std::memory_order_relaxed);
   if (tile == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
-  if (bytes >= small_bytes_) note_place(cache, bytes, request.purpose, tile);
-  mark_active(tile, request);
-  return block_of(tile, tile->bytes, cookie_of(tile), request);
+  return served(cache, tile, bytes, request);
 }
 
 // A free asks the block and its stream, not the tile: that one comes to the processor's cache meanwhile.

@@ -25,6 +25,9 @@ constexpr std::size_t kManyTilesOfThreads = 1 << 16;
 /// After so many, tiles much shorter than the block are left out: there are many, and as its ends they save little.
 constexpr std::size_t kManyShortTiles = 1 << 16, kShortFraction = 32;
 constexpr std::size_t kFewTiles = 256;
+/// Where memory is traded for time, more is taken at a time: such a part of what lived at most; for small blocks less,
+/// and no more than the last part in all.
+constexpr std::size_t kPlentyFraction = 64, kPlentyOfSmallFraction = 1024, kMostOfSmallFraction = 32;
 /// Small blocks that lie between large ones before small ones get another page: looking for such places takes time.
 constexpr std::size_t kManyFragments = 64;
 /// Ranges that are kept mapped for blocks to come.
@@ -32,9 +35,21 @@ constexpr std::size_t kMostWaiting = 4096;
 
 }  // namespace
 
+/// Free tiles that may be looked at for joints, before memory is traded for time.
+std::size_t MortiseAllocator::many_tiles() const { return has_threads_ ? kManyTilesOfThreads : kManyTiles; }
+
+/// Whether joints have taken so much time that memory is to be traded for it.
+bool MortiseAllocator::trades_memory() const { return tiles_seen_ > many_tiles(); }
+
+/// Small blocks among large ones and large ones among small ones make requests of both kinds slow, and small blocks
+/// need little: they may have it beyond what is allowed.
+bool MortiseAllocator::may_grow_small() const {
+  return trades_memory() && home_.mapped_bytes(kSmall) < peak_live_bytes_ / kMostOfSmallFraction;
+}
+
 /// Null when there is no more: everything was tried.
 Tile* MortiseAllocator::serve(StreamCache& cache, std::size_t bytes) {
-  if (tiles_seen_ > many_tiles())
+  if (trades_memory())
     if (Tile* tile = from_plenty(cache, bytes)) return tile;
   OtherStreams others(caches_.all(), cache);
   others.lock_at_hand();
@@ -66,13 +81,15 @@ Tile* MortiseAllocator::serve_in_need(StreamCache& cache, std::size_t bytes, Oth
   return nullptr;
 }
 
-/// More pages than are missing, where joints have taken so much time that memory is to be traded for it.
+/// More pages than are missing, where memory is traded for time.
 Tile* MortiseAllocator::from_plenty(StreamCache& cache, std::size_t bytes) {
   const Region region = region_of(bytes);
   const Home::Growth growth = home_.growth(cache, region, bytes);
-  const std::size_t pages = std::max(growth.pages, peak_live_bytes_ / 64 / home_.page_bytes());
-  if (home_.reserved_bytes() + pages * home_.page_bytes() > allowed_bytes(bytes)) return nullptr;
-  if (!home_.grow(cache, region, growth, pages - growth.pages)) return nullptr;
+  const std::size_t fraction = region == kSmall ? kPlentyOfSmallFraction : kPlentyFraction;
+  const std::size_t pages = std::max(growth.pages, peak_live_bytes_ / fraction / home_.page_bytes());
+  const bool may_grow =
+      region == kSmall ? may_grow_small() : home_.reserved_bytes() + pages * home_.page_bytes() <= allowed_bytes(bytes);
+  if (!may_grow || !home_.grow(cache, region, growth, pages - growth.pages)) return nullptr;
   return cache.take_any(region, bytes);
 }
 
@@ -135,7 +152,9 @@ Tile* MortiseAllocator::from_pages(StreamCache& cache, std::size_t bytes, std::s
   const Region region = region_of(bytes);
   Home::Growth growth = home_.growth(cache, region, bytes);
   const bool may_grow = home_.reserved_bytes() + growth.pages * home_.page_bytes() <= allowed_bytes;
-  if (!may_grow)  // nor is a page, as long as what was taken for others suffices
+  // Nor is a page, as long as what was taken for others suffices; large blocks leave it to small ones where time
+  // counts.
+  if (!may_grow && (region == kSmall || !trades_memory()))
     if (Tile* tile = from_other_region(cache, bytes)) return tile;
   if (joins_ && home_.can_join() && region == kLarge && !may_grow) {
     if (Tile* tile = from_pieces(cache, bytes, growth.pages, others)) return tile;
@@ -177,12 +196,10 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
 std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
   peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
   std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_ + kSlackBytes;
-  if (tiles_seen_ > many_tiles()) more += std::min<std::size_t>(4, tiles_seen_ / many_tiles()) * (peak_live_bytes_ / 8);
+  if (trades_memory()) more += std::min<std::size_t>(4, tiles_seen_ / many_tiles()) * (peak_live_bytes_ / 8);
   const std::size_t allowed = peak_live_bytes_ + more;
   return std::min({allowed, limit_ != 0 ? limit_ : allowed, soft_limit_ != 0 ? soft_limit_ : allowed});
 }
-
-std::size_t MortiseAllocator::many_tiles() const { return has_threads_ ? kManyTilesOfThreads : kManyTiles; }
 
 /// What is taken beyond the pages that are missing, so that the device is asked less often. For small blocks that is
 /// little: large ones could not use it.

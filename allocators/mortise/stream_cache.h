@@ -12,6 +12,7 @@
 
 #include "../tiled/heaps.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -43,12 +44,18 @@ struct StreamCache final : tiled::HeapBase {
   /// Whether what is cached has been the same for long: asked under the lock over all streams, where memory is short.
   bool seems_unused() noexcept {
     const std::size_t bytes = cached_bytes();
-    unchanged_ = bytes == seen_bytes_ ? unchanged_ + 1 : 0;
+    if (bytes == seen_bytes_) return ++unchanged_ >= patience_;
+    if (was_taken_from_) patience_ = std::min(2 * patience_, kLongest);
+    was_taken_from_ = false;
     seen_bytes_ = bytes;
-    return unchanged_ >= kLong;
+    unchanged_ = 0;
+    return false;
   }
-  /// What another stream takes is no use of this one.
-  void was_taken_from() noexcept { seen_bytes_ = cached_bytes(); }
+  /// What another stream takes is no use of this one. If it is used again, its thread had only lost its processor.
+  void was_taken_from() noexcept {
+    seen_bytes_ = cached_bytes();
+    was_taken_from_ = true;
+  }
 
   /// May be asked without the lock: then it was so a moment ago.
   std::size_t cached_bytes() const { return free_bytes.get() + quick.bytes() + held_bytes.get(); }
@@ -94,7 +101,7 @@ struct StreamCache final : tiled::HeapBase {
   void move_all_to(StreamCache& to);
 
  private:
-  static constexpr int kLong = 32;
+  static constexpr int kLong = 32, kLongest = 1 << 16;  ///< looks
 
   Tile* cut(Tile* tile, std::size_t bytes);
   bool lies_better_at_end(const Tile& tile, std::size_t bytes) const;
@@ -106,6 +113,8 @@ struct StreamCache final : tiled::HeapBase {
   std::atomic<const void*> user_{nullptr};  ///< the thread that used it last
   std::size_t seen_bytes_ = 0;
   int unchanged_ = 0;
+  int patience_ = kLong;         ///< more each time that it was wrong to take from it
+  bool was_taken_from_ = false;  ///< since it was used
 };
 
 }  // namespace tenon::mortise

@@ -57,7 +57,7 @@ class HeapTable {
   class LockAll {
    public:
     explicit LockAll(const HeapTable& table) : table_(table), lock_(table.mutex_) {
-      for (const auto& heap : table_.heaps_) heap->lock.lock();
+      BiasedLock::lock_all(table_.heaps_, [](const auto& heap) -> BiasedLock& { return heap->lock; });
     }
     ~LockAll() {
       for (const auto& heap : table_.heaps_) heap->lock.unlock();

@@ -98,7 +98,7 @@ TEST(Expected, EveryRowUnderTheKeysOf215IsReproduced) {
 // The histories above have one stream and a flush only under pressure. Here the invariants are checked after every
 // event.
 TEST(Expected, InvariantsHoldAfterEveryEventOfARealHistory) {
-  test::Trace trace = test::read_trace(std::string(TENON_SOURCE_DIR) + "/examples/traces/gpt2_adam.trace.gz");
+  test::Trace trace = test::read_trace(TENON_SOURCE_DIR "/examples/traces/gpt2_adam.trace.gz");
   trace.events.resize(2000);
   for (const bool expandable : {false, true}) {
     const AllocatorInfo info{.name = "caching", .options = caching::option_schema(expandable)};

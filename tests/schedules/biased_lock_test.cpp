@@ -64,5 +64,37 @@ TEST(BiasedLockSchedules, HasOneHolderWhileSomebodyTriesIt) {
   });
 }
 
+TEST(BiasedLockSchedules, HaveOneHolderEachWhileSomebodyLocksAll) {
+  constexpr int kTurns = 1200;
+  try_seeds(100, [](std::uint64_t seed) {
+    struct Guarded {
+      BiasedLock lock;
+      Section section;
+    };
+    std::vector<Guarded> all(2);
+    const auto owner_of = [](Guarded& guarded) {
+      return [&] {
+        for (int turn = 0; turn < kTurns && !::testing::Test::HasFailure(); ++turn) {
+          const BiasedLock::Guard guard(guarded.lock);
+          guarded.section.enter();
+        }
+      };
+    };
+    const auto taker_of_all = [&] {
+      for (int turn = 0; turn < kTurns / 100 && !::testing::Test::HasFailure(); ++turn) {
+        BiasedLock::lock_all(all, [](Guarded& guarded) -> BiasedLock& { return guarded.lock; });
+        for (Guarded& guarded : all) guarded.section.enter();
+        for (Guarded& guarded : all) guarded.lock.unlock();
+        for (int wait = 0; wait < 50; ++wait) schedule_point();
+      }
+    };
+    const auto owner_who_takes_all = [&] {
+      owner_of(all[1])();
+      taker_of_all();
+    };
+    run_scheduled(seed, {owner_of(all[0]), owner_who_takes_all, taker_of_all});
+  });
+}
+
 }  // namespace
 }  // namespace tenon

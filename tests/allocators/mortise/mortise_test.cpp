@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <memory>
 #include <random>
-#include <thread>
 #include <vector>
 
 namespace tenon::mortise {
@@ -346,24 +345,6 @@ TEST_F(MortiseSteps, OfALongBlockThatIsGoneNoMoreThanAPieceIsHeld) {
   stack->set_reserved_limit(2 * MiB);
   EXPECT_LE(stack->stats().reserved_bytes.current, static_cast<std::int64_t>(256 * MiB));
   stack->deallocate(small);
-}
-
-/// The stream's lock is still its thread's own, who will not come back.
-TEST_F(MortiseSteps, WhatAThreadHasLeftBehindServesOthersBeforeLong) {
-  const auto stack = stack_of("mortise");
-  const auto use = [&](std::uint64_t stream, std::size_t bytes, int count) {
-    std::vector<Block> blocks;
-    for (int i = 0; i < count; ++i) blocks.push_back(stack->allocate({.bytes = bytes, .stream = {stream}}));
-    for (const Block& block : blocks) stack->deallocate(block);
-  };
-  std::thread([&] {
-    for (int i = 0; i < 10; ++i) use(1, 4 * KiB, 100);  // until it owns the lock
-    use(1, 4 * MiB, 100);
-  }).join();
-  use(2, 1 * MiB, 400);
-  EXPECT_LE(stack->stats().reserved_bytes.peak, static_cast<std::int64_t>(480 * MiB))
-      << "at no time lived more than 400";
-  stack->check_invariants();
 }
 
 /// Beyond it free pieces are joined where new pages would be taken otherwise.

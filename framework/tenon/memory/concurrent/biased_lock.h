@@ -51,6 +51,14 @@ class BiasedLock {
   [[gnu::always_inline]] void leave_owned() noexcept { leave(true); }
 
   void lock() noexcept { as_owner_ = enter(false); }
+  /// Every lock of a range, with one barrier for all of them. `lock_of` gives an element's.
+  template <class Range, class LockOf>
+  static void lock_all(Range&& range, LockOf lock_of) noexcept {
+    bool has_owners = false;
+    for (auto&& each : range) has_owners |= lock_of(each).begin_lock();
+    if (has_owners) heavy_barrier();
+    for (auto&& each : range) lock_of(each).finish_lock();
+  }
   void unlock() noexcept { leave(as_owner_); }
 
   /// False where anyone holds it, this thread included, and where another thread owns it.
@@ -96,12 +104,38 @@ class BiasedLock {
       mutex_.unlock();
   }
 
+  /// True where another thread owns it: a heavy barrier has to follow. finish_lock() always has.
+  bool begin_lock() noexcept {
+    if (owner_.load(std::memory_order_relaxed) == __builtin_thread_pointer() && enter_as_owner()) return false;
+    mutex_.lock();
+    return bar();
+  }
+  void finish_lock() noexcept {
+    // Nobody but the owner says that it is inside.
+    const bool is_owner = owner_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
+    const bool as_owner = is_owner && inside_.load(std::memory_order_relaxed);
+    if (!as_owner) {
+      wait_for_owner();
+      last_ = nullptr;
+    }
+    as_owner_ = as_owner;
+  }
+
+  /// Holding the mutex. True where another thread owned it, who may still be inside.
+  bool bar() noexcept {
+    if (barred_.load(std::memory_order_relaxed)) return false;
+    barred_.store(true, std::memory_order_seq_cst);
+    return true;
+  }
+  void wait_for_owner() noexcept {
+    while (inside_.load(std::memory_order_seq_cst)) std::this_thread::yield();
+  }
+
   [[gnu::noinline]] bool enter_shared(const void* me, bool may_become_owner) noexcept {
     mutex_.lock();
-    if (!barred_.load(std::memory_order_relaxed)) {  // another thread owns it
-      barred_.store(true, std::memory_order_seq_cst);
+    if (bar()) {
       heavy_barrier();
-      while (inside_.load(std::memory_order_seq_cst)) std::this_thread::yield();
+      wait_for_owner();
     }
     if (last_ != me) {
       last_ = me;

@@ -13,7 +13,7 @@ class UsageLedger::Stopped {
     }
     ledger_.mutex_.lock();
     shards_ = {ledger_.shards_.get(), static_cast<std::size_t>(thread_slots_in_use())};
-    for (Shard& shard : shards_) shard.lock.lock();
+    BiasedLock::lock_all(shards_, [](Shard& shard) -> BiasedLock& { return shard.lock; });
   }
   ~Stopped() {
     if (ledger_.serialised_) return;
