@@ -19,7 +19,7 @@ constexpr std::size_t kLargestBlock = 16 * TiB;
 
 /// A freed tile as long as this is merged before another size is looked for: what finds no long hole is put together
 /// and mapped page by page, which takes a device milliseconds.
-constexpr std::size_t kLongHeld = 64 * MiB;
+constexpr std::size_t kLongHeld = 8 * MiB;
 
 }  // namespace
 

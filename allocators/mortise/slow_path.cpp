@@ -13,10 +13,10 @@ namespace {
 
 /// May lie idle, and is taken beyond what is missing, of any size of memory. With less slack a small program makes more
 /// calls for joints in its first step than PyTorch makes for its segments.
-constexpr std::size_t kSlackBytes = 15 * MiB / 2, kSpareBytes = 5 * MiB;
+constexpr std::size_t kSlackBytes = 7 * MiB, kSpareBytes = 7 * MiB;
 /// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
 /// calls. Of any program that is at most a 20th and 8 MiB.
-constexpr std::size_t kSmallFraction = 16, kMostOfSmallBytes = 16 * MiB;
+constexpr std::size_t kSmallFraction = 18, kMostOfSmallBytes = 24 * MiB;
 /// Free tiles looked at for joints, some ten milliseconds in all: in each of 36 recorded histories of training and
 /// inference fewer than 2,000.
 constexpr std::size_t kManyTiles = 1 << 20;

@@ -7,10 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,8 @@ struct Model {
   int layers = 0;
   std::size_t weights = 0, activations = 0, workspace = 0;
 };
+constexpr unsigned kDrawnSeed = 47;
+
 const Model kMlp{"mlp", 3, 800 * KiB, 256 * KiB, 64 * KiB};
 const Model kLenet{"lenet", 5, 300 * KiB, 1700 * KiB, 5 * MiB};
 const Model kResnet{"resnet", 20, 2300 * KiB, 6400 * KiB, 9 * MiB};
@@ -101,6 +105,28 @@ class MappingCost : public testing::TestWithParam<Policy> {};
 TEST_P(MappingCost, OfAFirstStepIsAtMostTwiceThatOfExpandable) {
   for (const Model& model : GetParam().models)
     EXPECT_LE(trained(model, GetParam().spec, 1)[0], 2 * trained(model, "expandable", 1)[0]) << model.name;
+}
+
+/// Which sizes come in a step decides what fits where: a few models take more than twice, as nobody knows them.
+TEST(MappingCostOfDrawnModels, InAFirstStepIsMoreThanTwiceForOneInTenAtMost) {
+  SCOPED_TRACE(testing::Message() << "seed " << kDrawnSeed);
+  std::mt19937_64 random(kDrawnSeed);
+  const auto drawn = [&](double least, double most) {
+    const double part = static_cast<double>(random() % 10'000) / 10'000;
+    return static_cast<std::size_t>(least * std::pow(most / least, part));
+  };
+  int dear = 0;
+  constexpr int kDrawn = 150;
+  for (int i = 0; i < kDrawn; ++i) {
+    const Model model{"drawn", static_cast<int>(drawn(3, 64)), drawn(64e3, 16e6) / 512 * 512,
+                      drawn(64e3, 32e6) / 512 * 512, drawn(64e3, 32e6) / 512 * 512};
+    const double ratio =
+        static_cast<double>(trained(model, "mortise", 1)[0]) / static_cast<double>(trained(model, "expandable", 1)[0]);
+    dear += ratio > 2 ? 1 : 0;
+    EXPECT_LE(ratio, 4) << model.layers << " layers of " << model.weights << ", " << model.activations << ", "
+                        << model.workspace << " bytes";
+  }
+  EXPECT_LE(dear, kDrawn / 10);
 }
 
 TEST_P(MappingCost, OfAWarmStepIsNone) {
