@@ -19,8 +19,8 @@
 // is served as it was then: where a range was stitched then, those made before it do not do now either, and it itself
 // does. (The paper takes an exact match of either kind first: a range made later in a step would divert the next one.)
 // A step in which the device was asked for more leaves more free than it found. So what comes in the same sequence of
-// requests as before is served where it was served then, if that is free (tiled/rhythm.h): at once, as a wrong guess
-// costs no memory here.
+// requests as before is served where it was served then, if that is free (tiled/rhythm.h). Eight of them have to agree:
+// layers that are alike look like each other, and a wrong guess takes the pieces of a range that would have done.
 #pragma once
 
 #include "primitives.h"
@@ -49,7 +49,7 @@ struct Placement {
 };
 
 /// See Note [What repeats maps nothing].
-using Rhythm = tiled::Rhythm<Placement, 0>;
+using Rhythm = tiled::Rhythm<Placement>;
 
 class StitchingAllocator final : public Allocator {
  public:

@@ -23,9 +23,8 @@
 
 namespace tenon::tiled {
 
-/// Place: where a request was served. `convincing`: so many requests in a row have to agree with an earlier time before
-/// it is followed.
-template <class Place, int convincing = 8>
+/// Place: where a request was served.
+template <class Place>
 class Rhythm {
  public:
   /// What is compared of requests: sizes on streams. Two may have the same one; a place that does not suit is not
@@ -155,8 +154,9 @@ class Rhythm {
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 15, kMask = kLength - 1;
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
   static constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
-  static constexpr int kConvincing = convincing, kPatience = 8, kMostFailed = 256, kMostInARow = 32, kTrusted = 8,
-                       kMostOthers = 4;
+  /// So many requests in a row have to agree with an earlier time before it is followed.
+  static constexpr int kConvincing = 8;
+  static constexpr int kPatience = 8, kMostFailed = 256, kMostInARow = 32, kTrusted = 8, kMostOthers = 4;
   static constexpr std::uint64_t kNear = 4;
   static constexpr int kFirstPause = 32, kLastPause = 1 << 18;
   static constexpr std::uint64_t kAhead = 4;

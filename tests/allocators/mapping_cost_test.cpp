@@ -138,10 +138,9 @@ TEST_P(MappingCost, OfAWarmStepIsNone) {
   }
 }
 
-// `stitching` maps ranges for many layers of one size again and again, and more in a first step that keeps little.
 INSTANTIATE_TEST_SUITE_P(Policies, MappingCost,
                          testing::Values(Policy{"mortise", {kMlp, kLenet, kResnet, kGpt, kGptMedium}},
-                                         Policy{"stitching", {kMlp, kLenet, kGpt}}),
+                                         Policy{"stitching", {kMlp, kLenet, kResnet, kGpt, kGptMedium}}),
                          [](const auto& tested) { return std::string(tested.param.spec); });
 
 }  // namespace
