@@ -22,7 +22,7 @@ void Worker::look_after(const Group& group, const Operation& operation) {
   check_left(group, operation);
   if (inquiry_ || Clock::now() < operation.deadline()) return;
   const auto [late, its_group] = oldest();
-  inquire({.about = late, .group = its_group, .asked = Clock::now(), .disputed = 0, .problem = {}});
+  inquire({.about = late, .group = its_group, .asked = Clock::now(), .disputed = 0});
 }
 
 /// Whether a rank that has closed its communicator is still needed.
@@ -41,14 +41,22 @@ void Worker::check_left(const Group& group, const Operation& operation) {
   }
 }
 
+const Operation* Group::current() const {
+  if (collective) return collective->operation().get();
+  return waiting.empty() ? nullptr : waiting.front().get();
+}
+
 std::pair<std::shared_ptr<Operation>, const Group*> Worker::oldest() const {
   std::pair<std::shared_ptr<Operation>, const Group*> found{};
-  const auto look_at = [&](const Group* group, const Execution& one) {
-    if (!found.first || one.operation()->deadline() < found.first->deadline()) found = {one.operation(), group};
+  const auto look_at = [&](const Group* group, const std::shared_ptr<Operation>& one) {
+    if (!found.first || one->deadline() < found.first->deadline()) found = {one, group};
   };
   for (const Group* const group : seen_groups_) {
-    if (group->collective) look_at(group, *group->collective);
-    for (const Execution& message : group->messages) look_at(group, message);
+    if (group->collective)
+      look_at(group, group->collective->operation());
+    else if (!group->waiting.empty())
+      look_at(group, group->waiting.front());
+    for (const Execution& message : group->messages) look_at(group, message.operation());
   }
   return found;
 }
@@ -76,9 +84,9 @@ RankPosition Worker::own_position() {
     const Operation* operation = nullptr;
     for (const Execution& message : group->messages)
       if (message.operation()->is_awaited()) operation = message.operation().get();
-    if (group->collective &&
-        (is_awaited(group->collective->operation()) || std::ranges::any_of(group->waiting, is_awaited)))
-      operation = group->collective->operation().get();
+    if ((group->collective && is_awaited(group->collective->operation())) ||
+        std::ranges::any_of(group->waiting, is_awaited))
+      operation = group->current();
     if (operation != nullptr) position.awaits = awaited(*group, *operation);
   }
   const std::lock_guard lock(mutex_);
