@@ -1,6 +1,8 @@
 // What MPI's communicator does besides handing requests to its worker.
 #include "communicator.h"
 
+#include "lifetime.h"
+
 #include <tenon/comm/rank_environment.h>
 
 #include <fmt/format.h>
@@ -46,6 +48,7 @@ MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
                }};
   } catch (...) {
     is_taken() = false;
+    leave_mpi_open();
     throw;
   }
   group_ = &worker_->all();

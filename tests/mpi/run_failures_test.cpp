@@ -15,8 +15,6 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-constexpr double kBound = 60;
-
 /// Long enough to be caught in the middle, and with a state after every other step.
 class FailingRuns : public testing::Test {
  protected:

@@ -264,7 +264,7 @@ class OneRun {
       const auto searched = settle_searched(experiment_, *watch_, state_);
       recorded_.sections = experiment_.sections;
       install(recorded_);
-      if (state_.ranks) share_folder(*state_.ranks, fs::absolute(path()));
+      if (state_.ranks) share_folder(*state_.ranks, config_, fs::absolute(path()));
       recording_->start();
       record_.result = run_experiment(recorded_, *profile_, state_);
       std::ranges::copy(searched, std::back_inserter(record_.result.figures));
@@ -406,6 +406,7 @@ ExitCode run_one(const RunOptions& options, const Config& config, std::shared_pt
     return *code;
   }
   check_experiment(config.experiment(), ranks ? ranks->size() : 0);
+  if (ranks) begin_ranks(*ranks, config);
   return OneRun(options, config, std::move(ranks)).run();
 }
 
