@@ -77,6 +77,17 @@ TEST_F(MeetingRanks, WhatIsOfARanksOwnMachineMayDiffer) {
   EXPECT_EQ(launched.code, 0) << launched.text;
 }
 
+TEST_F(MeetingRanks, DataOfAnotherSizeIsNamed) {
+  std::filesystem::copy(folder_.path() / "data", folder_.path() / "elsewhere");
+  write_pictures(folder_, "train", 48, 48);
+  const Launched launched = with_rank_1("data.path=elsewhere");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text,
+              HasSubstr("the ranks do not see the same data or saved state: ranks 0, 2, 3: 48 examples, 40 test "
+                        "examples, 0 steps done; rank 1: 64 examples, 40 test examples, 0 steps done"));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+}
+
 TEST_F(MeetingRanks, WhatTheCommunicatorItselfComparesIsSaidOnceToo) {
   const Launched launched = with_rank_1("'distributed.mpi.order=\"rank\"'");
   EXPECT_EQ(launched.code, 2);
