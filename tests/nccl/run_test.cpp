@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -57,6 +59,19 @@ TEST_F(NcclRuns, AFinishedRunThatIsResumedIsShownAndAllRanksEndWell) {
   run("bash " TENON_NCCL_LAUNCH " 2", "", "two");
   EXPECT_THAT(tenon("bash " TENON_NCCL_LAUNCH " 2", "run --resume two"),
               testing::HasSubstr("this run is finished; nothing was run"));
+}
+
+TEST_F(NcclRuns, SettingsThatDifferAreRefusedByNameOverNcclToo) {
+  const std::string one = "if [ $RANK = 1 ]; then export TENON_TRAIN__LR=0.5; fi; exec \"$@\"";
+  const std::string line = "cd '" + folder_.path().string() +
+                           "' && TENON_CUDA_LIBRARIES=" TENON_EMULATED_CUDA_LIBRARIES
+                           " timeout 120 bash " TENON_NCCL_LAUNCH " 2 bash -c '" +
+                           one + "' one " TENON_PROGRAM " run exp.toml --out two >said 2>&1 </dev/null";
+  const int status = std::system(line.c_str());
+  const std::string said = read_bytes(folder_.path() / "said");
+  EXPECT_EQ(WEXITSTATUS(status), 2) << said;
+  EXPECT_THAT(said, testing::HasSubstr("train.lr is not the same on all ranks: rank 0: 0.001; rank 1: 0.5"));
+  EXPECT_EQ(said.find("tenon: "), said.rfind("tenon: ")) << said;
 }
 
 }  // namespace
