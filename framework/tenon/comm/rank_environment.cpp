@@ -15,15 +15,17 @@ namespace {
 struct Launcher {
   std::string_view name;
   const char *rank, *size, *local_rank, *local_size;
-  const char* needs;  ///< another one that has to be set; null: none
+  const char* needs;                ///< another one that has to be set; null: none
+  const char *launch, *launch_too;  ///< both together name it
 };
 
 // torchrun's first: who exports them by hand in a script under another launcher means them.
 constexpr Launcher kLaunchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, "TORCHELASTIC_RUN_ID", "MASTER_PORT"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"}};
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, "PMIX_NAMESPACE", nullptr},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", "SLURM_JOB_ID",
+     "SLURM_STEP_ID"}};
 
 std::optional<int> number(const EnvironmentReader& read, const char* name) {
   const char* text = name == nullptr ? nullptr : read(name);
@@ -60,6 +62,8 @@ RankEnvironment rank_environment(const EnvironmentReader& read) {
     found.size = *size;
     found.local_rank = number(read, launcher.local_rank).value_or(0);
     found.local_size = number(read, launcher.local_size).value_or(1);
+    for (const char* part : {launcher.launch, launcher.launch_too})
+      if (const char* const name = part == nullptr ? nullptr : read(part)) found.launch += fmt::format(".{}", name);
     return found;
   }
   return found;
