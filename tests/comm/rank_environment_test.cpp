@@ -38,6 +38,17 @@ TEST(RankEnvironment, ALaunchHasANameThatItsRanksShare) {
   EXPECT_EQ(ranks_of({}).launch, "");
 }
 
+TEST(RankEnvironment, ACommandIsStartedAgainAsItsLauncherDoesIt) {
+  const std::string run = "tenon run --resume res";
+  EXPECT_EQ(relaunched(ranks_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), run),
+            "mpirun -n 4 tenon run --resume res");
+  EXPECT_EQ(relaunched(ranks_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "3"}, {"SLURM_STEP_ID", "0"}}), run),
+            "srun -n 3 tenon run --resume res");
+  EXPECT_EQ(relaunched(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "8"}, {"LOCAL_WORLD_SIZE", "4"}}), run),
+            "torchrun --no-python --nproc-per-node 4 tenon run --resume res");
+  EXPECT_EQ(relaunched(ranks_of({}), run), run);
+}
+
 TEST(RankEnvironment, AProcessStartedAloneIsRankZeroOfOne) {
   const RankEnvironment found = ranks_of({});
   EXPECT_EQ(found.rank, 0);

@@ -73,4 +73,12 @@ RankEnvironment rank_environment() {
   return rank_environment([](const char* name) { return std::getenv(name); });
 }
 
+std::string relaunched(const RankEnvironment& ranks, const std::string& command) {
+  if (ranks.size == 1) return command;
+  if (ranks.launcher == "Open MPI") return fmt::format("mpirun -n {} {}", ranks.size, command);
+  if (ranks.launcher == "Slurm") return fmt::format("srun -n {} {}", ranks.size, command);
+  // One on each machine starts the ranks there.
+  return fmt::format("torchrun --no-python --nproc-per-node {} {}", ranks.local_size, command);
+}
+
 }  // namespace tenon

@@ -36,4 +36,7 @@ TENON_API RankEnvironment rank_environment(const EnvironmentReader& read);
 /// The same of this process's environment.
 TENON_API RankEnvironment rank_environment();
 
+/// `command` as it is started again on as many ranks: "mpirun -n 4 tenon run …". As it is for a process started alone.
+TENON_API std::string relaunched(const RankEnvironment& ranks, const std::string& command);
+
 }  // namespace tenon

@@ -13,6 +13,7 @@
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/process_group.h>
 #include <tenon/runtime/result_files.h>
@@ -136,6 +137,11 @@ void release_ranks(Communicator& ranks, const Config& config) {
   share_folder(ranks, config, {});
 }
 
+void say_how_to_go_on(const fs::path& state, const std::string& command) {
+  std::error_code ignored;
+  if (!command.empty() && fs::exists(state, ignored)) say(go_on_message(command));
+}
+
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks) {
   SilentProgress progress;
   RunRecord record;
@@ -175,6 +181,8 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
     }
     ranks->abort(error.what(), code);
     if (const std::string words = last_words(*ranks, error, left, folder); !words.empty()) say("tenon: " + words);
+    if (left == Left::kByThisRank)
+      say_how_to_go_on(folder / kStateFile, relaunched(rank_environment(), resume_command(folder)));
     return code;
   }
 }

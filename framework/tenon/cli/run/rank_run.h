@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 namespace tenon::cli {
 
@@ -31,5 +32,8 @@ void release_ranks(Communicator& ranks, const Config& config);
 /// of the others that can leaves a result in its folder and says what happened; the others are silent. A rank that
 /// fails by itself tells all others and says why.
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks);
+
+/// Of ranks that have failed: says `command`, where there is a saved state to go on from.
+void say_how_to_go_on(const std::filesystem::path& state, const std::string& command);
 
 }  // namespace tenon::cli
