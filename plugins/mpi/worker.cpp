@@ -17,9 +17,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTellTime{500};  ///< for a failure to be on its way: mpirun kills a second after a death
-constexpr milliseconds kWatchEvery{20};
-constexpr double kStoppedSeconds = 2;        ///< between two looks
+constexpr milliseconds kTellTime{500};       ///< for a failure to be on its way: mpirun kills a second after a death
 constexpr microseconds kLongestPause{1000};  ///< between looks at operations under way
 constexpr microseconds kIdlePause{5000};     ///< where there is none
 constexpr int kBusyTurns = 100;              ///< that find nothing before the thread rests
@@ -312,28 +310,6 @@ void Worker::read(const ControlMessage& message) {
     case ControlMessage::kBye:
       has_gone_[from] = true;
       return;
-  }
-}
-
-void Worker::watch_peers() {
-  const auto now = Clock::now();
-  if (now < watched_ + kWatchEvery) return;
-  // The others have given up a rank that was stopped: MPI would read from processes that are gone, and say so.
-  const double gap = watched_ == Clock::time_point{} ? 0 : std::chrono::duration<double>(now - watched_).count();
-  watched_ = now;
-  for (int rank = 0; rank < peers_->size(); ++rank) {
-    if (has_gone_[static_cast<std::size_t>(rank)] || !peers_->has_ended(rank) || has_said_bye_) continue;
-    if (gap > kStoppedSeconds)
-      throw DistributedError(
-          fmt::format("this process was stopped, or had no processor, for {:.0f} s, and the others have gone", gap),
-          {peers_->rank()});
-    read_messages();  // its last words may say why
-    if (has_failed_ || has_gone_[static_cast<std::size_t>(rank)]) return;
-    const std::shared_ptr<Operation> waited = oldest().first;
-    throw DistributedError(
-        fmt::format("{} has ended{}: what it said itself, or the log of its machine, says why", peers_->text(rank),
-                    waited ? " while " + waited->text() + " waits for it" : " before the others"),
-        {rank});
   }
 }
 

@@ -27,12 +27,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 namespace tenon::cli {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Where a rank has died mpirun ends as soon as the others have, and forgets what it has not read of them by then.
+constexpr std::chrono::milliseconds kTimeToBeRead{300};
 
 /// Rank 0 tells how far all of them are.
 class SilentProgress final : public ProgressSink {
@@ -180,9 +184,12 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
       left = leave_result(folder, result_json(config, record), config.experiment().section("report").boolean("html"));
     }
     ranks->abort(error.what(), code);
-    if (const std::string words = last_words(*ranks, error, left, folder); !words.empty()) say("tenon: " + words);
-    if (left == Left::kByThisRank)
-      say_how_to_go_on(folder / kStateFile, relaunched(rank_environment(), resume_command(folder)));
+    if (const std::string words = last_words(*ranks, error, left, folder); !words.empty()) {
+      say("tenon: " + words);
+      if (left == Left::kByThisRank)
+        say_how_to_go_on(folder / kStateFile, relaunched(rank_environment(), resume_command(folder)));
+      std::this_thread::sleep_for(kTimeToBeRead);
+    }
     return code;
   }
 }
