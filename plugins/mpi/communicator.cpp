@@ -1,6 +1,8 @@
 // What MPI's communicator does besides handing requests to its worker.
 #include "communicator.h"
 
+#include "lifetime.h"
+
 #include <tenon/comm/rank_environment.h>
 
 #include <fmt/format.h>
@@ -22,14 +24,16 @@ std::atomic<bool>& is_taken() {
 }  // namespace
 
 OptionSchema MpiCommunicator::options() {
-  return {OptionSpec::real("timeout", 600.0,
-                           "seconds after which an operation fails that not every rank has come to, and names them")
-              .range(0.1, 1e6),
-          OptionSpec::boolean("check", true,
-                              "that all ranks come to a collective with the same size and dtype: 2 microseconds each"),
-          OptionSpec::text("order", "any",
-                           "of a reduction: any (MPI's algorithm), rank (rank 0 + rank 1 + …, the same bits always)")
-              .one_of({"any", "rank"})};
+  return {
+      OptionSpec::real("timeout", 600.0,
+                       "seconds after which an operation fails that not every rank has come to, and names them")
+          .range(0.1, 1e6),
+      OptionSpec::boolean("check", true,
+                          "that all ranks come to a collective with the same size and dtype, before it begins: some "
+                          "3 microseconds each; without it MPI may write beyond a smaller buffer"),
+      OptionSpec::text("order", "any",
+                       "of a reduction: any (MPI's algorithm), rank (rank 0 + rank 1 + …, the same bits always)")
+          .one_of({"any", "rank"})};
 }
 
 MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
@@ -46,6 +50,7 @@ MpiCommunicator::MpiCommunicator(const CommunicatorContext& context) {
                }};
   } catch (...) {
     is_taken() = false;
+    leave_mpi_open();
     throw;
   }
   group_ = &worker_->all();

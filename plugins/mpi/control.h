@@ -48,9 +48,10 @@ struct ControlMessage {
   RankPosition position(int all) const;
 };
 
-/// What a rank has begun, for the next one of its group to compare.
+/// What a rank comes to its next collective of a group with: Agreement::Send.
 struct SignatureMessage {
-  std::int64_t group = 0, number = 0;
+  std::int64_t group = 0;
+  std::int32_t from = 0;  ///< its number there
   CollectiveSignature signature;
 };
 

@@ -34,7 +34,7 @@ class Execution {
   void begin();
   void begin_exchange();
   void reduce_parts();
-  void check_length(int code, bool is_done, const MPI_Status& status) const;
+  bool take_message();
   /// The elements that rank `part` reduces.
   std::size_t first_of(int part) const;
   std::size_t count_of(int part) const { return first_of(part + 1) - first_of(part); }
@@ -44,7 +44,7 @@ class Execution {
   int rank_, size_;
   Order order_;
   MPI_Request request_ = MPI_REQUEST_NULL;
-  bool has_parts_to_reduce_ = false;
+  bool has_parts_to_reduce_ = false, has_come_ = false;
   // MPI reads these until the request is done.
   std::vector<std::byte> parts_;
   std::vector<int> counts_, starts_, own_counts_, own_starts_;

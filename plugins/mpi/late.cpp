@@ -1,4 +1,4 @@
-// What is late: who is asked, and who is named (Note [Who is missing] of comm/missing_ranks.h).
+// What is late, and who has gone: who is asked, and who is named (Note [Who is missing] of comm/missing_ranks.h).
 #include "worker.h"
 
 #include <fmt/format.h>
@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kAnswerTime{2000};  ///< for the others to say where they are
 constexpr std::chrono::milliseconds kAskAgain{10};
+constexpr std::chrono::milliseconds kWatchEvery{20};
+constexpr double kStoppedSeconds = 2;                ///< between two looks
 constexpr std::chrono::milliseconds kLeaveTime{20};  ///< for what a rank did before it left to come here
 
 }  // namespace
@@ -22,7 +24,7 @@ void Worker::look_after(const Group& group, const Operation& operation) {
   check_left(group, operation);
   if (inquiry_ || Clock::now() < operation.deadline()) return;
   const auto [late, its_group] = oldest();
-  inquire({.about = late, .group = its_group, .asked = Clock::now(), .disputed = 0, .problem = {}});
+  inquire({.about = late, .group = its_group, .asked = Clock::now(), .disputed = 0});
 }
 
 /// Whether a rank that has closed its communicator is still needed.
@@ -41,14 +43,22 @@ void Worker::check_left(const Group& group, const Operation& operation) {
   }
 }
 
+const Operation* Group::current() const {
+  if (collective) return collective->operation().get();
+  return waiting.empty() ? nullptr : waiting.front().get();
+}
+
 std::pair<std::shared_ptr<Operation>, const Group*> Worker::oldest() const {
   std::pair<std::shared_ptr<Operation>, const Group*> found{};
-  const auto look_at = [&](const Group* group, const Execution& one) {
-    if (!found.first || one.operation()->deadline() < found.first->deadline()) found = {one.operation(), group};
+  const auto look_at = [&](const Group* group, const std::shared_ptr<Operation>& one) {
+    if (!found.first || one->deadline() < found.first->deadline()) found = {one, group};
   };
   for (const Group* const group : seen_groups_) {
-    if (group->collective) look_at(group, *group->collective);
-    for (const Execution& message : group->messages) look_at(group, message);
+    if (group->collective)
+      look_at(group, group->collective->operation());
+    else if (!group->waiting.empty())
+      look_at(group, group->waiting.front());
+    for (const Execution& message : group->messages) look_at(group, message.operation());
   }
   return found;
 }
@@ -76,9 +86,9 @@ RankPosition Worker::own_position() {
     const Operation* operation = nullptr;
     for (const Execution& message : group->messages)
       if (message.operation()->is_awaited()) operation = message.operation().get();
-    if (group->collective &&
-        (is_awaited(group->collective->operation()) || std::ranges::any_of(group->waiting, is_awaited)))
-      operation = group->collective->operation().get();
+    if ((group->collective && is_awaited(group->collective->operation())) ||
+        std::ranges::any_of(group->waiting, is_awaited))
+      operation = group->current();
     if (operation != nullptr) position.awaits = awaited(*group, *operation);
   }
   const std::lock_guard lock(mutex_);
@@ -120,6 +130,31 @@ void Worker::conclude() {
   const double seconds = std::chrono::duration<double>(late.timeout()).count();
   throw DistributedError(fmt::format("{} is not done after {:.1f} s (timeout): {}", late.text(), seconds, who),
                          missing.ranks);
+}
+
+void Worker::watch_peers() {
+  const auto now = Clock::now();
+  if (now < watched_ + kWatchEvery) return;
+  const bool was_stopped = watched_ != Clock::time_point{} && now > watched_ + settings_.timeout;
+  const double seconds = std::chrono::duration<double>(now - watched_).count();
+  watched_ = now;
+  for (int rank = 0; rank < peers_->size(); ++rank) {
+    if (has_gone_[static_cast<std::size_t>(rank)] || !peers_->has_ended(rank) || has_said_bye_) continue;
+    // The others have given this rank up. MPI would read from their processes, and say that it cannot.
+    if (was_stopped)
+      throw DistributedError(
+          fmt::format("this process was stopped, or had no processor, for {:.0f} s, and {} has ended "
+                      "meanwhile",
+                      seconds, peers_->text(rank)),
+          {peers_->rank(), rank});
+    read_messages();  // its last words may say why
+    if (has_failed_ || has_gone_[static_cast<std::size_t>(rank)]) return;
+    const std::shared_ptr<Operation> waited = oldest().first;
+    throw DistributedError(
+        fmt::format("{} has ended{}: what it said itself, or the log of its machine, says why", peers_->text(rank),
+                    waited ? " while " + waited->text() + " waits for it" : " before the others"),
+        {rank});
+  }
 }
 
 }  // namespace tenon::mpi

@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include <tenon/comm/lobby.h>
 #include <tenon/comm/rank_environment.h>
 
 #include <dlfcn.h>
@@ -21,6 +22,7 @@ namespace tenon::mpi {
 namespace {
 
 constexpr std::chrono::seconds kFinalizeTime{10};
+constexpr std::chrono::milliseconds kLookEvery{20};  ///< whether somebody says that he cannot come
 
 std::atomic<bool>& stays_open() {
   static std::atomic<bool> value = false;
@@ -48,20 +50,25 @@ void show_library() {
 
 /// MPI_Init_thread waits for every rank, in a thread that is left behind where one does not come.
 void initialize(std::chrono::milliseconds timeout) {
+  const RankEnvironment own = rank_environment();
+  auto lobby = std::make_unique<Lobby>(own);
   auto done = std::make_shared<std::promise<int>>();
   std::future<int> ended = done->get_future();
   std::thread([done] {
     int provided = 0;
     done->set_value(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
   }).detach();
-  if (ended.wait_for(timeout) != std::future_status::ready) {
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (ended.wait_for(kLookEvery) != std::future_status::ready) {
+    const auto words = lobby->heard();
+    if (!words && std::chrono::steady_clock::now() < until) continue;
     stays_open() = true;
-    const RankEnvironment launched = rank_environment();
-    throw DistributedError(
-        fmt::format("rank {} of {}: not every rank has begun MPI within {:.1f} s (timeout): one of them "
-                    "hangs before it, or was not started",
-                    launched.rank, launched.size, std::chrono::duration<double>(timeout).count()),
-        {});
+    const std::string missing = lobby->missing();
+    static_cast<void>(lobby.release());  // others, which give up a little later, see that this rank had come
+    if (words) throw DistributedError(words->text, {words->rank}, words->code);
+    throw DistributedError(fmt::format("rank {} of {}: not every rank has begun MPI within {:.1f} s (timeout): {}",
+                                       own.rank, own.size, std::chrono::duration<double>(timeout).count(), missing),
+                           {});
   }
   check(ended.get(), "MPI_Init_thread");
 }

@@ -39,7 +39,10 @@ class Operation final : public Work {
 
   // By the worker.
   std::function<void()> at_end;  ///< set before it is submitted: called when every rank has come to it
-  void begun() { begun_ = Clock::now(); }
+  /// It is its turn. Nothing happens the second time.
+  void begun() {
+    if (begun_ == Clock::time_point{}) begun_ = Clock::now();
+  }
   void finish();
   void fail(const DistributedError& error);
 
@@ -50,7 +53,7 @@ class Operation final : public Work {
   const std::string who_;    ///< "rank 2 of 4"
   const std::string group_;  ///< " among ranks 0, 2"
   const Clock::time_point submitted_ = Clock::now();
-  Clock::time_point begun_ = submitted_;
+  Clock::time_point begun_{};
 
   std::atomic<int> waiting_ = 0;  ///< threads in wait()
   mutable std::mutex mutex_;

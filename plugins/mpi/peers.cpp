@@ -4,6 +4,8 @@
 #include "check.h"
 #include "operation.h"
 
+#include <tenon/comm/missing_ranks.h>
+
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include <climits>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <thread>
 
 namespace tenon::mpi {
@@ -23,6 +26,7 @@ struct Card {
   int process;
   char host[128];
   char machine[192];  ///< equal for processes that see each other
+  char options[96];
 };
 
 /// The running kernel and its table of processes: containers of one machine do not see each other's.
@@ -34,8 +38,9 @@ std::string machine_id() {
   return boot + (length > 0 ? std::string(space.data(), static_cast<std::size_t>(length)) : std::string());
 }
 
-Card own_card() {
+Card own_card(const std::string& options) {
   Card card{};
+  std::strncpy(card.options, options.c_str(), sizeof card.options - 1);
   card.process = static_cast<int>(::getpid());
   ::gethostname(card.host, sizeof card.host - 1);
   const std::string machine = machine_id();
@@ -75,16 +80,23 @@ void complete(MPI_Request& request, std::chrono::milliseconds timeout, const std
   }
 }
 
-Peers::Peers(MPI_Comm comm, std::chrono::milliseconds timeout) {
+Peers::Peers(MPI_Comm comm, std::chrono::milliseconds timeout, const std::string& options) {
   int size = 0;
   check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  const Card own = own_card();
+  const Card own = own_card(options);
   std::vector<Card> cards(static_cast<std::size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(&own, sizeof(Card), MPI_BYTE, cards.data(), sizeof(Card), MPI_BYTE, comm, &request),
         "MPI_Iallgather");
   complete(request, timeout, fmt::format("rank {} of {}: the ranks meet", rank_, size));
+  std::map<int, std::string> by_rank;
+  for (int rank = 0; rank < size; ++rank) by_rank[rank] = cards[static_cast<std::size_t>(rank)].options;
+  if (const RankCamps camps = camps_of(by_rank); camps.count > 1)
+    throw DistributedError(
+        fmt::format("the communicator mpi is not the same on all ranks: {}: give every rank the same options",
+                    camps.text),
+        camps.fewer, ExitCode::kUsage);
   for (int rank = 0; rank < size; ++rank) {
     const Card& card = cards[static_cast<std::size_t>(rank)];
     Peer peer{.process = card.process, .host = card.host};

@@ -11,8 +11,9 @@ namespace tenon::mpi {
 
 class Peers {
  public:
-  /// Every rank tells every other who it is. Throws DistributedError where that takes longer than `timeout`.
-  Peers(MPI_Comm comm, std::chrono::milliseconds timeout);
+  /// Every rank tells every other who it is. Throws DistributedError where that takes longer than `timeout`, and where
+  /// they have not the same `options`: at most 95 letters.
+  Peers(MPI_Comm comm, std::chrono::milliseconds timeout, const std::string& options);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace tenon::mpi {
@@ -16,13 +17,34 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTellTime{500};  ///< for a failure to be on its way: mpirun kills a second after a death
-constexpr milliseconds kWatchEvery{20};
+constexpr milliseconds kTellTime{500};       ///< for a failure to be on its way: mpirun kills a second after a death
 constexpr microseconds kLongestPause{1000};  ///< between looks at operations under way
 constexpr microseconds kIdlePause{5000};     ///< where there is none
 constexpr int kBusyTurns = 100;              ///< that find nothing before the thread rests
 
 bool is_message(CommKind kind) { return kind == CommKind::kSend || kind == CommKind::kReceive; }
+
+/// Ranks that give one group other members get a communicator of all these together.
+void check_members(const Group& of, const Group& made) {
+  MPI_Group all = MPI_GROUP_NULL, own = MPI_GROUP_NULL;
+  check(MPI_Comm_group(of.comm, &all), "MPI_Comm_group");
+  check(MPI_Comm_group(made.comm, &own), "MPI_Comm_group");
+  int size = 0;
+  MPI_Group_size(own, &size);
+  std::vector<int> numbers(static_cast<std::size_t>(size)), ranks(numbers.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const int code = MPI_Group_translate_ranks(own, size, numbers.data(), all, ranks.data());
+  MPI_Group_free(&all);
+  MPI_Group_free(&own);
+  check(code, "MPI_Group_translate_ranks");
+  for (int& rank : ranks) rank = of.ranks[static_cast<std::size_t>(rank)];
+  if (ranks == made.ranks) return;
+  throw DistributedError(
+      fmt::format("a group of ranks {} was asked for, and others call it with other members: those who name each other "
+                  "are {}; give every member the same list",
+                  fmt::join(made.ranks, ", "), fmt::join(ranks, ", ")),
+      {});
+}
 
 }  // namespace
 
@@ -36,7 +58,9 @@ Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
   }
   MPI_Comm_set_errhandler(all->comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(control_comm_, MPI_ERRORS_RETURN);
-  peers_ = std::make_unique<Peers>(all->comm, settings.timeout);
+  peers_ = std::make_unique<Peers>(
+      all->comm, settings.timeout,
+      fmt::format("order={}, check={}", settings.order == Order::kRank ? "rank" : "any", settings.compares));
   const auto size = static_cast<std::size_t>(peers_->size());
   control_ = std::make_unique<Control>(control_comm_, peers_->rank(), peers_->size());
   answers_.resize(size);
@@ -95,7 +119,9 @@ Group* Worker::divide(Group& group, const std::vector<int>& members) {
   submit(group, {.kind = CommKind::kBarrier, .dtype = Dtype::kUInt8},
          [&group, made, color = is_in ? members.front() : MPI_UNDEFINED] {
            check(MPI_Comm_split(group.comm, color, made->rank, &made->comm), "MPI_Comm_split");
-           if (made->comm != MPI_COMM_NULL) MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
+           if (made->comm == MPI_COMM_NULL) return;
+           MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
+           check_members(group, *made);
          })
       ->wait();
   if (!is_in) return nullptr;
@@ -127,14 +153,17 @@ void Worker::run() {
     bool has_moved = false;
     try {
       take_inbox();
+      if (!has_failed_) watch_peers();
       if (!has_failed_) read_messages();
       if (!has_failed_) tell_of_leaving();
       if (!has_failed_) has_moved = advance_operations();
-      if (!has_failed_) watch_peers();
       if (!has_failed_ && inquiry_) conclude();
       if (!has_failed_) static_cast<void>(control_->is_flushed());
     } catch (const DistributedError& error) {
       fail(DistributedError(fmt::format("{}: {}", peers_->own_text(), error.what()), error.ranks(), error.exit_code()),
+           /*tell_others=*/true);
+    } catch (const std::exception& error) {  // no memory for a message, say
+      fail(DistributedError(fmt::format("{}: {}", peers_->own_text(), error.what()), {peers_->rank()}),
            /*tell_others=*/true);
     }
     rest(has_moved);
@@ -173,10 +202,7 @@ void Worker::take_inbox() {
     seen_groups_.clear();
     for (const auto& group : groups_) {
       seen_groups_.push_back(group.get());
-      if (const auto early = early_.find(group->id); early != early_.end()) {
-        group->to_compare = std::move(early->second);
-        early_.erase(early);
-      }
+      begin_comparing(*group);
       for (; !group->inbox.empty(); group->inbox.pop_front()) group->waiting.push_back(std::move(group->inbox.front()));
     }
   }
@@ -199,7 +225,6 @@ bool Worker::advance_operations() {
 
 bool Worker::advance(Group& group) {
   bool has_moved = false;
-  compare(group);
   for (auto next = group.waiting.begin();
        next != group.waiting.end();) {  // messages do not wait for collectives, nor they for them
     if (is_message((*next)->request().kind)) {
@@ -209,17 +234,10 @@ bool Worker::advance(Group& group) {
       ++next;
     }
   }
-  if (!group.collective && !group.waiting.empty()) {
-    begin_collective(group);
-    has_moved = true;
-  }
-  if (group.collective) {
-    if (end_collective(group)) {
-      has_moved = true;
-    } else {
-      look_after(group, *group.collective->operation());
-    }
-  }
+  compare(group);
+  if (begin_collective(group)) has_moved = true;
+  if (end_collective(group)) has_moved = true;
+  if (const Operation* const current = group.current()) look_after(group, *current);
   std::erase_if(group.messages, [&](Execution& message) {
     if (!message.advance()) return false;
     message.operation()->finish();
@@ -244,8 +262,10 @@ void Worker::tell_of_leaving() {
 void Worker::read_messages() {
   while (const auto message = control_->receive_signature()) {
     const auto group = std::ranges::find(seen_groups_, message->group, [](const Group* one) { return one->id; });
-    auto& signatures = group == seen_groups_.end() ? early_[message->group] : (*group)->to_compare;
-    signatures.push_back(message->signature);
+    if (group == seen_groups_.end())
+      early_[message->group].push_back(*message);
+    else if ((*group)->agreement)
+      (*group)->agreement->hear(message->from, message->signature);
   }
   while (!has_failed_) {
     const std::optional<ControlMessage> message = control_->receive();
@@ -269,7 +289,7 @@ void Worker::read(const ControlMessage& message) {
       answer.set_position(own_position());
       for (const Group* const group : seen_groups_) {
         const std::optional<CollectiveSignature> own =
-            group->id == message.group ? signature_of(*group, message.number) : std::nullopt;
+            group->id == message.group && group->agreement ? group->agreement->own(message.number) : std::nullopt;
         if (!own) continue;
         answer.has_signature = 1;
         answer.signature = *own;
@@ -290,22 +310,6 @@ void Worker::read(const ControlMessage& message) {
     case ControlMessage::kBye:
       has_gone_[from] = true;
       return;
-  }
-}
-
-void Worker::watch_peers() {
-  const auto now = Clock::now();
-  if (now < watched_ + kWatchEvery) return;
-  watched_ = now;
-  for (int rank = 0; rank < peers_->size(); ++rank) {
-    if (has_gone_[static_cast<std::size_t>(rank)] || !peers_->has_ended(rank) || has_said_bye_) continue;
-    read_messages();  // its last words may say why
-    if (has_failed_ || has_gone_[static_cast<std::size_t>(rank)]) return;
-    const std::shared_ptr<Operation> waited = oldest().first;
-    throw DistributedError(
-        fmt::format("{} has ended{}: what it said itself, or the log of its machine, says why", peers_->text(rank),
-                    waited ? " while " + waited->text() + " waits for it" : " before the others"),
-        {rank});
   }
 }
 

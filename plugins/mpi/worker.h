@@ -10,16 +10,20 @@
 // its worker; one that is stopped or dead does not. Who is to blame: Note [Who is missing] of comm/missing_ranks.h.
 // Processes on this machine are watched besides: their end is seen at once.
 //
-// Note [The same on all ranks]: MPI does not notice that ranks come to a collective with different sizes or dtypes, or
-// says that something was truncated, or waits. So each rank sends what it has begun to the next one of its group, which
-// compares: some 60 bytes and 2 microseconds beside the operation (bench/results/overlap.md). Where two differ all are
-// asked what they have, and the error has it.
+// Note [The same on all ranks]: MPI does not notice that ranks come to a collective with different sizes or dtypes: it
+// waits, says that something was truncated, or copies a large message beyond the end of a smaller buffer. So no rank
+// begins a collective before it knows that all come to it with the same: Note [The same before it begins] of
+// comm/agreement.h. That is sent when the program calls the operation, so that it is known when the one before is done,
+// and takes some microseconds where there is none (bench/results/overlap.md). Where two differ all are asked what they
+// have, and the error has it. What is received is measured before it is taken.
 #pragma once
 
 #include "control.h"
 #include "execution.h"
 #include "operation.h"
 #include "peers.h"
+
+#include <tenon/comm/agreement.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -59,14 +63,11 @@ struct Group {
   std::deque<std::shared_ptr<Operation>> waiting;  // of the worker's thread alone
   std::optional<Execution> collective;
   std::vector<Execution> messages;
-  bool is_done = false;                        ///< the collective, which waits to be compared
-  bool is_broken = false;                      ///< the collective: MPI does not go on with it
-  std::deque<CollectiveSignature> signatures;  ///< of the last collectives that this rank began
-  std::int64_t begun = 0;                      ///< their number: the last one's
-  std::deque<CollectiveSignature> to_compare;  ///< of the rank before this one, which has begun `compared` and these
-  std::int64_t compared = 0;
+  std::unique_ptr<Agreement> agreement;  ///< of collectives that wait; null: nothing is compared
 
   int size() const { return static_cast<int>(ranks.size()); }
+  /// The collective that is under way, or the next one; null: there is none.
+  const Operation* current() const;
   bool has_work() const { return collective || !messages.empty() || !waiting.empty(); }
 };
 
@@ -103,7 +104,6 @@ class Worker {
     const Group* group = nullptr;
     Clock::time_point asked;
     std::int64_t disputed = 0;  ///< the collective that ranks came to with different things; 0: one is late
-    std::optional<DistributedError> problem;  ///< what MPI says of it
   };
   struct Leave {
     std::int64_t number = 0;  ///< the collective after which it left
@@ -118,14 +118,13 @@ class Worker {
   void read_messages();
   void read(const ControlMessage& message);
   void tell_of_leaving();
-  void begin_collective(Group& group);
-  bool end_collective(Group& group);
+  void begin_comparing(Group& group);
   void compare(Group& group);
-  static std::optional<CollectiveSignature> signature_of(const Group& group, std::int64_t number);
+  bool begin_collective(Group& group);
+  bool end_collective(Group& group);
   void look_after(const Group& group, const Operation& operation);
   void watch_peers();
   void inquire(Inquiry inquiry);
-  void dispute(const Group& group, std::int64_t number, const std::optional<DistributedError>& problem);
   void conclude();
   bool has_heard_all();
   void conclude_dispute();
@@ -155,9 +154,9 @@ class Worker {
   std::vector<Group*> seen_groups_;
   std::optional<Inquiry> inquiry_;
   std::vector<std::optional<Answer>> answers_;
-  std::vector<bool> has_gone_;                                     ///< by rank: it has said so
-  std::map<std::pair<std::int64_t, int>, Leave> left_;             ///< by group and rank
-  std::map<std::int64_t, std::deque<CollectiveSignature>> early_;  ///< of groups that are not seen yet
+  std::vector<bool> has_gone_;                                   ///< by rank: it has said so
+  std::map<std::pair<std::int64_t, int>, Leave> left_;           ///< by group and rank
+  std::map<std::int64_t, std::vector<SignatureMessage>> early_;  ///< of groups that are not seen yet
   bool has_failed_ = false, has_said_bye_ = false;
   Clock::time_point leaving_since_{}, watched_{};
   int idle_turns_ = 0;

@@ -28,7 +28,7 @@ Driver find_driver() {
   std::string why;
   void* const library = open_library("libcuda.so.1", why);
   if (library == nullptr)
-    throw Error(fmt::format(
+    throw ConfigError(fmt::format(
         "the communicator nccl needs the NVIDIA driver, whose libcuda.so.1 cannot be opened: {}. Install it, "
         "or set distributed.name to \"mpi\" for ranks on CPUs",
         why));
@@ -54,7 +54,7 @@ const Driver& driver() {
 
 void check(int status, const char* call, int device) {
   if (status != 0)
-    throw Error(
+    throw ConfigError(
         fmt::format("the communicator nccl: {} on device {}: error {} of the NVIDIA driver; nvidia-smi -L lists "
                     "the devices, and distributed.nccl.device says which one is meant",
                     call, device, status));

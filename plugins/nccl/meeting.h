@@ -11,6 +11,7 @@
 #pragma once
 
 #include <tenon/comm/communicator.h>
+#include <tenon/comm/lobby.h>
 #include <tenon/comm/rank_environment.h>
 
 #include <array>
@@ -121,8 +122,8 @@ class Meeting {
     Clock::time_point until{};
     std::map<int, std::int64_t> answers;
   };
-  void listen_for_all(const std::string& address, int port);
-  void connect_to_first(const std::string& address, int port);
+  void listen_for_all(const std::string& address, int port, const Lobby& lobby);
+  void connect_to_first(const std::string& address, int port, const Lobby& lobby);
   void send(int to, const Message& message);
   void send_to_all(const Message& message, int but = -1);
   bool receive(int from, Message& message, std::chrono::milliseconds timeout);

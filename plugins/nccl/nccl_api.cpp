@@ -18,7 +18,7 @@ Api find_nccl() {
   std::string why;
   void* const library = open_library(kLibrary, why);
   if (library == nullptr)
-    throw Error(
+    throw ConfigError(
         fmt::format("the communicator nccl needs NCCL, whose {} cannot be opened: {}. Install it (NVIDIA's "
                     "package libnccl2, or pip install nvidia-nccl-cu12) and let LD_LIBRARY_PATH name its folder",
                     kLibrary, why));

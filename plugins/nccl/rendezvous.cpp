@@ -85,10 +85,11 @@ Meeting::Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout
   const std::string address = ranks.master_address.empty() ? "127.0.0.1" : ranks.master_address;
   const int port = ranks.master_port > 0 ? ranks.master_port : kUsualPort;
   try {
+    const Lobby lobby(ranks);
     if (rank_ == 0)
-      listen_for_all(address, port);
+      listen_for_all(address, port, lobby);
     else
-      connect_to_first(address, port);
+      connect_to_first(address, port, lobby);
   } catch (...) {
     for (const Peer& peer : peers_)
       if (peer.socket >= 0) ::close(peer.socket);
@@ -97,7 +98,7 @@ Meeting::Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout
   }
 }
 
-void Meeting::listen_for_all(const std::string& address, int port) {
+void Meeting::listen_for_all(const std::string& address, int port, const Lobby& lobby) {
   const int listener = listener_at(port);
   if (listener < 0 || ::listen(listener, size_) != 0) {
     const std::string why = std::strerror(errno);
@@ -112,8 +113,12 @@ void Meeting::listen_for_all(const std::string& address, int port) {
   for (int met = 1; met < size_;) {
     pollfd waiting{.fd = listener, .events = POLLIN, .revents = 0};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (const auto words = lobby.heard()) {
+      ::close(listener);
+      throw DistributedError(words->text, {words->rank}, words->code);
+    }
     if (left > 0) {
-      ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1000)));  // again where a signal came
+      ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 100)));  // again where a signal came
     } else {
       ::close(listener);
       std::vector<int> missing;
@@ -150,7 +155,7 @@ void Meeting::listen_for_all(const std::string& address, int port) {
   ::close(listener);
 }
 
-void Meeting::connect_to_first(const std::string& address, int port) {
+void Meeting::connect_to_first(const std::string& address, int port, const Lobby& lobby) {
   const auto until = Clock::now() + timeout_;
   std::string why = "no address";
   for (;;) {
@@ -178,6 +183,7 @@ void Meeting::connect_to_first(const std::string& address, int port) {
       why = std::strerror(errno);
       ::close(socket);
     }
+    if (const auto words = lobby.heard()) throw DistributedError(words->text, {words->rank}, words->code);
     if (Clock::now() > until)
       throw DistributedError(
           fmt::format(

@@ -54,6 +54,22 @@ TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
       << "both on one axis";
 }
 
+TEST_F(CompareVerb, SaysHowFarLossesAreApartAndWhetherThatIsRounding) {
+  run("a");
+  json result = parse_json(read_bytes(folder_.path() / "a/result.json"));
+  result["result"]["losses_fnv1a64"] = "0123456789abcdef";
+  const auto with = [&](std::size_t step, double factor) {
+    json other = result;
+    other["result"]["losses"][step] = result["result"]["losses"][step].get<double>() * factor;
+    folder_.write("b.json", other.dump());
+    return tenon({"compare", "a", "b.json"}).error;
+  };
+  EXPECT_THAT(with(2, 1 + 4e-7), HasSubstr("the losses of b are those of a but for rounding: at most 4.0e-07 of a loss "
+                                           "apart, at step 3"));
+  EXPECT_THAT(with(2, 0.5), HasSubstr("the losses of b are other than those of a: up to 50 % apart, at step 3"));
+  EXPECT_THAT(with(0, 1.0005), HasSubstr("are other than those of a: up to 0.05 % apart, at step 1"));
+}
+
 TEST_F(CompareVerb, GivesNoVerdictOnTheDeviceCallsOfARunThatWasResumed) {
   run("whole");
   json resumed = parse_json(read_bytes(folder_.path() / "whole/result.json"));

@@ -27,6 +27,28 @@ TEST(RankEnvironment, WhereTorchrunsStoreListensThePortIsTheNextOne) {
   EXPECT_EQ(ranks_of({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}}).master_port, 29500);
 }
 
+TEST(RankEnvironment, ALaunchHasANameThatItsRanksShare) {
+  EXPECT_EQ(ranks_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "47"}}).launch,
+            ".47");
+  EXPECT_EQ(ranks_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "29500"}}).launch, ".29500");
+  EXPECT_EQ(
+      ranks_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "8"}, {"SLURM_STEP_ID", "3"}}).launch,
+      ".8.3");
+  EXPECT_EQ(ranks_of({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}).launch, "");
+  EXPECT_EQ(ranks_of({}).launch, "");
+}
+
+TEST(RankEnvironment, ACommandIsStartedAgainAsItsLauncherDoesIt) {
+  const std::string run = "tenon run --resume res";
+  EXPECT_EQ(relaunched(ranks_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), run),
+            "mpirun -n 4 tenon run --resume res");
+  EXPECT_EQ(relaunched(ranks_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "3"}, {"SLURM_STEP_ID", "0"}}), run),
+            "srun -n 3 tenon run --resume res");
+  EXPECT_EQ(relaunched(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "8"}, {"LOCAL_WORLD_SIZE", "4"}}), run),
+            "torchrun --no-python --nproc-per-node 4 tenon run --resume res");
+  EXPECT_EQ(relaunched(ranks_of({}), run), run);
+}
+
 TEST(RankEnvironment, AProcessStartedAloneIsRankZeroOfOne) {
   const RankEnvironment found = ranks_of({});
   EXPECT_EQ(found.rank, 0);

@@ -57,6 +57,18 @@ TEST(ObservedSource, CountsARetryWhereMemoryIsGivenBackAfterARefusalAndAskedForA
   source.release(another, 3 * MiB);
 }
 
+TEST(ObservedSource, KnowsWhatWasRefusedLastOfWhatIsAskedForNow) {
+  AddressOnlySource device({.capacity_bytes = 4 * MiB});
+  ObservedSource source(device);
+  begin_operation();
+  EXPECT_EQ(source.refused_bytes(), 0U);
+  EXPECT_EQ(source.acquire(20 * MiB), nullptr);
+  EXPECT_EQ(source.acquire(6 * MiB), nullptr);
+  EXPECT_EQ(source.refused_bytes(), 6 * MiB);
+  begin_operation();
+  EXPECT_EQ(source.refused_bytes(), 0U) << "that was for another request";
+}
+
 TEST(ObservedSource, ARequestOfAnotherThreadIsNoRetryOfTheOneThatWasRefused) {
   AddressOnlySource device({.capacity_bytes = 4 * MiB});
   ObservedSource source(device);

@@ -90,6 +90,21 @@ TEST(OomHint, NeverSuggestsWhatIsOnAlready) {
   EXPECT_THAT(oom_hint(kPieces, {.stats = stats, .splits_all_sizes = false}), Not(HasSubstr("max_split_size")));
 }
 
+TEST(OomHint, WhereTheDeviceHasEnoughFreeSaysWhatItWasAskedFor) {
+  const OutOfMemoryInfo info{.requested_bytes = 3 * MiB,
+                             .allocated_bytes = 45 * MiB,
+                             .reserved_bytes = 45 * MiB,
+                             .device_free_bytes = 12 * MiB,
+                             .capacity_bytes = 60 * MiB};
+  MemoryStats stats;
+  EXPECT_EQ(oom_hint(info, {.stats = stats, .refused_bytes = 20 * MiB}),
+            "the device was asked for a segment of 20.0 MiB, more than it has free");
+  EXPECT_EQ(oom_hint(info, {.stats = stats}), "");
+  OutOfMemoryInfo full = info;
+  full.device_free_bytes = 2 * MiB;
+  EXPECT_EQ(oom_hint(full, {.stats = stats, .refused_bytes = 20 * MiB}), "") << "that is reason enough";
+}
+
 TEST(OomOthers, SaysHowMuchOfAFullDeviceIsInOtherHandsAndWhose) {
   const OutOfMemoryInfo full{.requested_bytes = 2 * GiB,
                              .allocated_bytes = 4 * GiB,

@@ -234,15 +234,36 @@ TEST(Ddp, BuffersAreThoseOfRankZeroBeforeEachForward) {
   expect_same_on_all_ranks({norm->running_mean});
 }
 
-TEST(Ddp, ModelsThatDifferAreRefusedNamingTheRank) {
-  nn::Linear net(ranks()->rank() == 2 ? 5 : 4, 3);
+/// What DistributedDataParallel says of a module that rank 2 makes otherwise.
+std::string refusal_of(nn::Sequential net) {
   try {
     const DistributedDataParallel model(net, ranks());
-    ADD_FAILURE() << "it was taken";
+    return "it was taken";
   } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the model of rank 2 has 2 parameters, that of rank 0 has 2, of other sizes"));
     EXPECT_THAT(error.ranks(), testing::ElementsAre(2));
+    return error.what();
   }
+}
+
+TEST(Ddp, ModelsThatDifferAreRefusedNamingTheRankAndWhatDiffers) {
+  const bool is_other = ranks()->rank() == 2;
+  EXPECT_THAT(refusal_of(nn::Sequential(nn::Linear(is_other ? 5 : 4, 3))),
+              HasSubstr("the model of rank 2 has parameter 0.weight of [3, 5] float32, where that of rank 0 has "
+                        "parameter 0.weight of [3, 4] float32"));
+  nn::Linear bent(is_other ? 3 : 4, is_other ? 4 : 3);  // as many numbers
+  bent->bias.set_data(tenon::zeros({3}));
+  EXPECT_THAT(refusal_of(nn::Sequential(bent)), HasSubstr("has parameter 0.weight of [4, 3] float32, where"));
+  nn::Linear wide(4, 3);
+  if (is_other) wide->to(kFloat64);
+  EXPECT_THAT(refusal_of(nn::Sequential(wide)), HasSubstr("has parameter 0.weight of [3, 4] float64, where"));
+  nn::Linear frozen(4, 3);
+  if (is_other) frozen->bias.set_requires_grad(false);
+  EXPECT_THAT(refusal_of(nn::Sequential(frozen)),
+              HasSubstr("has parameter 0.bias of [3] float32, not trained, where that of rank 0 has parameter 0.bias"));
+  nn::Sequential longer(nn::Linear(4, 3));
+  if (is_other) longer->push_back(nn::Linear(3, 2));
+  EXPECT_THAT(refusal_of(longer),
+              HasSubstr("has parameter 1.weight of [2, 3] float32, where that of rank 0 has nothing more"));
 }
 
 TEST(Ddp, AModelThatNothingIsTrainedOfIsRefused) {

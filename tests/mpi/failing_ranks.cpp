@@ -3,7 +3,9 @@
 #include <tenon/runtime/process_group.h>
 
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -13,9 +15,30 @@ namespace {
 
 using namespace tenon;
 
+constexpr std::size_t kBehind = 1U << 21U;  ///< floats that nobody may write to
+constexpr std::size_t kLarge = 1'000'000;
+
+/// A buffer, and memory behind it in which one sees what was written beyond its end.
+class Watched {
+ public:
+  explicit Watched(std::size_t count) : values_(count + kBehind, 1.0F), count_(count) {}
+  ~Watched() {
+    const auto behind = values_.begin() + static_cast<std::ptrdiff_t>(count_);
+    if (std::any_of(behind, values_.end(), [](float value) { return value != 1.0F; }))
+      std::fprintf(stderr, "written beyond the end of a buffer\n");
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  CommBuffer buffer(Dtype dtype = Dtype::kFloat32) { return {.data = values_.data(), .count = count_, .dtype = dtype}; }
+
+ private:
+  std::vector<float> values_;
+  std::size_t count_;
+};
+
 void reduce(Communicator& ranks, std::size_t count = 1000, Dtype dtype = Dtype::kFloat32) {
-  std::vector<float> values(count, 1.0F);
-  ranks.all_reduce({.data = values.data(), .count = values.size(), .dtype = dtype}, ReduceOp::kSum)->wait();
+  Watched values(count);
+  ranks.all_reduce(values.buffer(dtype), ReduceOp::kSum)->wait();
 }
 
 /// Ranks 0 and 1 wait for 2, which waits in a group for 3, which hangs or has closed its part.
@@ -42,6 +65,7 @@ void disagree(Communicator& ranks, const std::string& how) {
   std::vector<float> values(1000);
   const CommBuffer buffer{.data = values.data(), .count = values.size()};
   if (how == "size-less") reduce(ranks, 900);
+  if (how == "size-large") reduce(ranks, kLarge);
   if (how == "size-more") reduce(ranks, 100'000);
   if (how == "dtype") reduce(ranks, 1000, Dtype::kInt32);
   if (how == "kind") ranks.broadcast(buffer, 0)->wait();
@@ -69,7 +93,9 @@ int main(int, char** words) {
   try {
     if (how == "late" && rank_environment().rank == 2)
       while (true) ::pause();
-    ranks = distributed::init_process_group(words[2]);
+    const std::string spec = words[2];
+    ranks =
+        distributed::init_process_group(how == "options" && rank_environment().rank == 2 ? spec + ",order=rank" : spec);
     rank = ranks->rank();
     reduce(*ranks);
     if (rank == 2) go_wrong(ranks, how);
@@ -92,6 +118,21 @@ int main(int, char** words) {
       if (rank == 2) ranks->send({.data = values.data(), .count = 8}, 0)->wait();
       if (rank == 0) ranks->receive({.data = values.data(), .count = 4}, 2)->wait();
       ranks->barrier()->wait();
+    }
+    if (how == "size-halves") reduce(*ranks, rank < 2 ? 1000 : kLarge);
+    if (how == "broadcast-halves") {
+      Watched values(rank < 2 ? kLarge : 1000);
+      ranks->broadcast(values.buffer(), 0)->wait();
+    }
+    if (how == "large-message") {
+      Watched values(rank == 2 ? kLarge : 1000);
+      if (rank == 2) ranks->send(values.buffer(), 0)->wait();
+      if (rank == 0) ranks->receive(values.buffer(), 2)->wait();
+      ranks->barrier()->wait();
+    }
+    if (how == "members") {
+      const auto group = ranks->new_group(rank == 0 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2, 3});
+      reduce(*group);
     }
     if (how == "monitored") {
       if (rank != 2) ranks->monitored_barrier(std::chrono::milliseconds(500));

@@ -17,6 +17,9 @@
 
 namespace tenon::test {
 
+/// Seconds in which a run that fails has ended: patience, questions, and machines under load.
+inline constexpr double kBound = 60;
+
 struct Launched {
   int code = -1;  ///< 128 + number for a signal
   double seconds = 0;

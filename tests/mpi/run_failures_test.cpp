@@ -15,8 +15,6 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-constexpr double kBound = 60;
-
 /// Long enough to be caught in the middle, and with a state after every other step.
 class FailingRuns : public testing::Test {
  protected:
@@ -69,8 +67,20 @@ TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
   EXPECT_EQ(result("run")["status"], "failed");
   EXPECT_THAT(result("run")["error"].get<std::string>(),
               ContainsRegex("rank 2 \\(process [0-9]+ on [^)]+\\) has ended"));
+  EXPECT_THAT(launched.text, HasSubstr("go on from the last saved state with\n  mpirun -n 4 tenon run --resume run\n"));
   keeps_what_there_was("run");
   goes_on_to_the_same_losses("run", "train.epochs=250");
+}
+
+TEST_F(FailingRuns, ARunThatIsInterruptedSaysHowAllItsRanksGoOn) {
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+                                               "run/state.safetensors", /*rank=*/0, SIGINT);
+  EXPECT_GT(launched.code, 128) << launched.text;  // of SIGINT, or of another rank, which ends with it
+  EXPECT_THAT(launched.text,
+              ContainsRegex("go on( \\(from step [0-9]+\\))? with\n  mpirun -n 4 tenon run --resume run\n"));
+  const Launched other = mpirun(folder_, "-n 4 $tenon run exp.toml --out run");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.text, HasSubstr("or go on with it:\n  mpirun -n 4 tenon run --resume run\n"));
 }
 
 TEST_F(FailingRuns, WhereParametersAreDividedARankThatIsKilledIsNamedAndTheRunGoesOnToo) {
@@ -91,6 +101,7 @@ TEST_F(FailingRuns, WhereRankZeroIsKilledOneOfTheOthersSaysSoAndLeavesItsResult)
   EXPECT_LT(launched.seconds, kBound);
   EXPECT_THAT(launched.text, ContainsRegex("tenon: rank [123] of 4: rank 0 \\(process [0-9]+ on [^)]+\\) has ended"));
   EXPECT_THAT(launched.text, HasSubstr("results: "));
+  EXPECT_THAT(launched.text, ContainsRegex("go on from the last saved state with\n  mpirun -n 4 tenon run --resume "));
   EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
   EXPECT_EQ(result("run")["status"], "failed");
   EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("rank 0 (process"));

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -57,6 +59,32 @@ TEST_F(NcclRuns, AFinishedRunThatIsResumedIsShownAndAllRanksEndWell) {
   run("bash " TENON_NCCL_LAUNCH " 2", "", "two");
   EXPECT_THAT(tenon("bash " TENON_NCCL_LAUNCH " 2", "run --resume two"),
               testing::HasSubstr("this run is finished; nothing was run"));
+}
+
+/// Rank 1 has a variable of the environment more.
+class NcclRanksThatDiffer : public NcclRuns {
+ protected:
+  std::string said_with(const std::string& variable, int code) const {
+    const std::string one = "if [ $RANK = 1 ]; then export " + variable + "; fi; exec \"$@\"";
+    const std::string line = "cd '" + folder_.path().string() +
+                             "' && TENON_CUDA_LIBRARIES=" TENON_EMULATED_CUDA_LIBRARIES
+                             " timeout 120 bash " TENON_NCCL_LAUNCH " 2 bash -c '" +
+                             one + "' one " TENON_PROGRAM " run exp.toml --out two >said 2>&1 </dev/null";
+    const int status = std::system(line.c_str());
+    std::string said = read_bytes(folder_.path() / "said");
+    EXPECT_EQ(WEXITSTATUS(status), code) << said;
+    EXPECT_EQ(said.find("tenon: "), said.rfind("tenon: ")) << said;
+    return said;
+  }
+};
+
+TEST_F(NcclRanksThatDiffer, SettingsAreComparedWhereTheyMeet) {
+  EXPECT_THAT(said_with("TENON_TRAIN__LR=0.5", 2),
+              testing::HasSubstr("train.lr is not the same on all ranks: rank 0: 0.001; rank 1: 0.5"));
+}
+
+TEST_F(NcclRanksThatDiffer, WhatIsWrongWithOneIsSaidByRankZeroWhichWaitsForIt) {
+  EXPECT_THAT(said_with("TENON_TRAIN__LR=fast", 2), testing::HasSubstr("rank 1 of 2: "));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ void add_verbs(cli::Verb program, cli::Outcome& outcome) {
 }
 
 int complain(const std::string& message, ExitCode code) {
-  if (const std::string words = cli::said_after_rank_0(message); !words.empty())
+  if (const std::string words = cli::said_after_rank_0(message, code); !words.empty())
     cli::say(toned("tenon:", Tone::kBad, cli::screen_of(STDERR_FILENO)) + " " + words);
   return static_cast<int>(code);
 }

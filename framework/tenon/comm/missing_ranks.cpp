@@ -83,33 +83,39 @@ std::string CollectiveSignature::text() const {
   return elements;
 }
 
-std::optional<DistributedError> disagreement(const std::string& what,
-                                             const std::map<int, CollectiveSignature>& signatures) {
-  std::vector<std::pair<CollectiveSignature, std::vector<int>>> camps;
-  for (const auto& [rank, signature] : signatures) {
-    auto camp = std::ranges::find(camps, signature, [](const auto& one) { return one.first; });
-    if (camp == camps.end()) camp = camps.insert(camp, {signature, {}});
+RankCamps camps_of(const std::map<int, std::string>& by_rank) {
+  std::vector<std::pair<std::string, std::vector<int>>> camps;
+  for (const auto& [rank, what] : by_rank) {
+    auto camp = std::ranges::find(camps, what, [](const auto& one) { return one.first; });
+    if (camp == camps.end()) camp = camps.insert(camp, {what, {}});
     camp->second.push_back(rank);
   }
-  if (camps.size() < 2) return std::nullopt;
   std::size_t most = 0;
-  for (const auto& [signature, ranks] : camps) most = std::max(most, ranks.size());
+  for (const auto& [what, ranks] : camps) most = std::max(most, ranks.size());
   const auto has_most = [most](const auto& camp) { return camp.second.size() == most; };
   const bool is_majority_known = std::ranges::count_if(camps, has_most) == 1;
-  std::vector<int> blamed;
-  std::vector<std::string> words;
+  RankCamps found{.text = {}, .fewer = {}, .count = camps.size()};
   for (const auto& camp : camps) {
-    const auto& [signature, ranks] = camp;
-    words.push_back(
-        fmt::format("{} {}: {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), signature.text()));
-    if (!is_majority_known || !has_most(camp)) blamed.insert(blamed.end(), ranks.begin(), ranks.end());
+    const auto& [what, ranks] = camp;
+    found.text += fmt::format("{}{} {}: {}", found.text.empty() ? "" : "; ", ranks.size() == 1 ? "rank" : "ranks",
+                              fmt::join(ranks, ", "), what);
+    if (!is_majority_known || !has_most(camp)) found.fewer.insert(found.fewer.end(), ranks.begin(), ranks.end());
   }
+  return found;
+}
+
+std::optional<DistributedError> disagreement(const std::string& what,
+                                             const std::map<int, CollectiveSignature>& signatures) {
+  std::map<int, std::string> words;
+  for (const auto& [rank, signature] : signatures) words[rank] = signature.text();
+  const RankCamps camps = camps_of(words);
+  if (camps.count < 2) return std::nullopt;
   return DistributedError(
       fmt::format(
           "{} is not the same on all ranks: {}: call the same operations in the same order, with the same sizes "
           "and dtypes, on every rank",
-          what, fmt::join(words, "; ")),
-      blamed);
+          what, camps.text),
+      camps.fewer);
 }
 
 }  // namespace tenon

@@ -60,6 +60,15 @@ struct CollectiveSignature {
   TENON_API std::string text() const;
 };
 
+/// "ranks 0, 2, 3: this; rank 1: that", the ranks that are fewer than others, and how many things there are.
+struct RankCamps {
+  std::string text;
+  std::vector<int> fewer;  ///< all where no camp is the largest
+  std::size_t count = 0;
+};
+/// Of what each rank has, in words.
+TENON_API RankCamps camps_of(const std::map<int, std::string>& by_rank);
+
 /// What is wrong where ranks came to one collective with different things, and the ranks that are fewer than others;
 /// empty where all have the same. `what`: "all_reduce #5".
 TENON_API std::optional<DistributedError> disagreement(const std::string& what,

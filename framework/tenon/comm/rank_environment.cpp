@@ -15,15 +15,17 @@ namespace {
 struct Launcher {
   std::string_view name;
   const char *rank, *size, *local_rank, *local_size;
-  const char* needs;  ///< another one that has to be set; null: none
+  const char* needs;                ///< another one that has to be set; null: none
+  const char *launch, *launch_too;  ///< both together name it
 };
 
 // torchrun's first: who exports them by hand in a script under another launcher means them.
 constexpr Launcher kLaunchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, "TORCHELASTIC_RUN_ID", "MASTER_PORT"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"}};
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, "PMIX_NAMESPACE", nullptr},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", "SLURM_JOB_ID",
+     "SLURM_STEP_ID"}};
 
 std::optional<int> number(const EnvironmentReader& read, const char* name) {
   const char* text = name == nullptr ? nullptr : read(name);
@@ -60,6 +62,8 @@ RankEnvironment rank_environment(const EnvironmentReader& read) {
     found.size = *size;
     found.local_rank = number(read, launcher.local_rank).value_or(0);
     found.local_size = number(read, launcher.local_size).value_or(1);
+    for (const char* part : {launcher.launch, launcher.launch_too})
+      if (const char* const name = part == nullptr ? nullptr : read(part)) found.launch += fmt::format(".{}", name);
     return found;
   }
   return found;
@@ -67,6 +71,14 @@ RankEnvironment rank_environment(const EnvironmentReader& read) {
 
 RankEnvironment rank_environment() {
   return rank_environment([](const char* name) { return std::getenv(name); });
+}
+
+std::string relaunched(const RankEnvironment& ranks, const std::string& command) {
+  if (ranks.size == 1) return command;
+  if (ranks.launcher == "Open MPI") return fmt::format("mpirun -n {} {}", ranks.size, command);
+  if (ranks.launcher == "Slurm") return fmt::format("srun -n {} {}", ranks.size, command);
+  // One on each machine starts the ranks there.
+  return fmt::format("torchrun --no-python --nproc-per-node {} {}", ranks.local_size, command);
 }
 
 }  // namespace tenon

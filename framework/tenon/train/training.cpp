@@ -70,6 +70,8 @@ ExperimentResult Training::run_to_its_end() {
     check_sizes();
     resume();
   });
+  ranks_.compare(
+      {{"examples", data_.train->size()}, {"test examples", data_.test->size()}, {"steps done", steps_done()}});
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
   ranks_.shard(*model_.module, *optimizer_, config_.device);
   if (ranks_.divides_gradients() || ranks_.tensor_parallel())

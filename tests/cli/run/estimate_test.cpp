@@ -121,6 +121,10 @@ TEST_F(EstimateVerb, OfSeveralRanksHasARowForEachAndNamesTheWorst) {
   EXPECT_THAT(said.out, AllOf(HasSubstr("# rank  device"), HasSubstr("#    2  cpu:0"), HasSubstr("# worst: rank "),
                               HasSubstr("which fits 64.0 MiB")));
   EXPECT_EQ(tenon({"run", "exp.toml", "--dry-run", "--ranks", "3", "--device-size", "4KiB"}).code, 4) << "none fits";
+  EXPECT_THAT(said.out, Not(HasSubstr("communication has no memory of its own"))) << "it has buckets";
+  const Said divided = tenon({"run", "exp.toml", "--dry-run", "--ranks", "3", "distributed.shard=\"parameters\""});
+  EXPECT_THAT(divided.out, HasSubstr("# communication has no memory of its own: parameters that are gathered and "
+                                     "gradients on their way are counted as parameters and gradients\n"));
   const Said alone = tenon({"run", "exp.toml", "--dry-run"});
   EXPECT_EQ(alone.out.find("# rank"), std::string::npos) << "of one process there is one estimate";
 }

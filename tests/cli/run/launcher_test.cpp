@@ -141,7 +141,7 @@ TEST_F(LaunchedSweep, IsStoppedByAnInterruptAndLeavesTheRestUndone) {
   program.interrupt(SIGINT);
   const Said said = program.wait();
   EXPECT_EQ(said.code, 130) << said.error;
-  EXPECT_THAT(said.error, HasSubstr("tenon run --resume res --launcher mpi"));
+  EXPECT_THAT(said.error, HasSubstr("tenon run --resume res --launcher mpi --launcher-args --oversubscribe\n"));
   const auto rows = parse_json(said.out)["rows"];
   EXPECT_EQ(rows[11]["status"], "not run");
   EXPECT_FALSE(fs::exists(folder_.path() / "res/launch/claimed-11"));

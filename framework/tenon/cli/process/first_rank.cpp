@@ -3,42 +3,54 @@
 #include <tenon/cli/process/first_rank.h>
 
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/comm/lobby.h>
 #include <tenon/comm/rank_environment.h>
 #include <tenon/core/error.h>
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
+#include <vector>
 
 namespace tenon::cli {
 
 namespace {
 
 constexpr std::chrono::seconds kTimeOfRank0{10};
+constexpr std::chrono::seconds kTimeOfRank0Elsewhere{2};  ///< which is not told, and may have less patience than ten
 constexpr std::chrono::milliseconds kPause{20};
 
 }  // namespace
 
-std::string said_after_rank_0(const std::string& message) {
+std::string said_after_rank_0(const std::string& message, ExitCode code) {
   RankEnvironment own;
   try {
     own = rank_environment();
   } catch (const ConfigError&) {  // of which the message is
   }
   if (own.rank == 0) return message;
-  const auto until = std::chrono::steady_clock::now() + kTimeOfRank0;
+  const LobbyWords words{.rank = own.rank, .code = code, .text = with_rank(message, own.rank, own.size)};
+  const bool is_elsewhere = own.local_size < own.size && own.rank != own.local_rank;
+  const auto until = std::chrono::steady_clock::now() + (is_elsewhere ? kTimeOfRank0Elsewhere : kTimeOfRank0);
+  std::vector<bool> knows(static_cast<std::size_t>(own.size));
   while (std::chrono::steady_clock::now() < until) {
     if (interrupt_signal() != 0) return {};
+    for (int rank = 0; rank < own.size; ++rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      if (rank != own.rank && !knows[index]) knows[index] = Lobby::tell(own, rank, words);
+    }
     std::this_thread::sleep_for(kPause);
   }
-  return with_rank(message, own.rank, own.size);
+  return words.text;
 }
 
 std::string with_rank(std::string_view message, int rank, int size) {
-  std::string prefix = fmt::format("rank {} of {}: ", rank, size);
-  if (message.starts_with(prefix)) prefix.clear();
-  return prefix.append(message);
+  const std::string_view beginning = message.substr(0, message.find(':'));
+  int number = 0, of = 0;
+  const bool has_one = std::sscanf(std::string(beginning).c_str(), "rank %d of %d", &number, &of) == 2 && of == size;
+  return has_one ? std::string(message) : fmt::format("rank {} of {}: {}", rank, size, message);
 }
 
 }  // namespace tenon::cli

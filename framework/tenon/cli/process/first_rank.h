@@ -1,17 +1,20 @@
 // Who of several processes that a launcher started speaks of what all of them meet: rank 0.
 #pragma once
 
+#include <tenon/core/error.h>
+
 #include <string>
 #include <string_view>
 
 namespace tenon::cli {
 
-/// `message` as this process says it. Rank 0, and a process that was started alone, says it as it is. Another rank
-/// waits, at most ten seconds, for rank 0 to meet the same and the launcher to end this one, and then says it with its
-/// number; empty where it is being ended and has nothing to say.
-std::string said_after_rank_0(const std::string& message);
+/// `message` as this process says it, which then ends with `code`. Rank 0, and a process that was started alone, says
+/// it as it is. Another rank tells it those of its machine that wait for it (comm/lobby.h), of which rank 0 says it;
+/// waits ten seconds for rank 0 to say this or the same of its own, and the launcher to end this one, or two where rank
+/// 0 is on another machine; and then says it with its number. Empty where it is being ended and has nothing to say.
+std::string said_after_rank_0(const std::string& message, ExitCode code);
 
-/// "rank 2 of 4: " before a message that does not begin so.
+/// "rank 2 of 4: " before a message that does not begin so, with whichever number.
 std::string with_rank(std::string_view message, int rank, int size);
 
 }  // namespace tenon::cli

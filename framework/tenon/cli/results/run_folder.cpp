@@ -2,6 +2,7 @@
 #include <tenon/cli/results/run_folder.h>
 
 #include <tenon/cli/results/former_results.h>
+#include <tenon/comm/rank_environment.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/files/file_text.h>
 #include <tenon/report/run/run_html.h>
@@ -42,7 +43,7 @@ void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is
                                               : std::string("a run with the state that it can go on from");
     throw ConfigError(
         fmt::format("{} has {}, which would be lost; choose another folder with --out, or go on with it:\n  {}", name,
-                    what, resume_command(folder)));
+                    what, relaunched(rank_environment(), resume_command(folder))));
   }
 }
 
@@ -87,7 +88,7 @@ void refuse_changes(const fs::path& folder, const RunManifest& now) {
   throw ConfigError(fmt::format(
       "{} belongs to another experiment{}: {}.\n{}:\n  {}\nor begin anew in another folder:\n  {}", folder.string(),
       elsewhere, fmt::join(changes, "; "), is_asked ? "Go on with it as it began" : "Undo that and go on with it",
-      resume_command(folder), begin_command(now.command, free_folder_beside(folder))));
+      relaunched(rank_environment(), resume_command(folder)), begin_command(now.command, free_folder_beside(folder))));
 }
 
 ExitCode exit_code_of_finished(RunStatus status) {
@@ -273,7 +274,7 @@ RunOptions resumed_options(const RunOptions& options) {
 
 std::string begin_command(const RunOptions& options, const fs::path& out) {
   std::string command = options.folder.empty() ? "" : "cd " + shell_word(options.folder) + " && ";
-  command += "tenon run " + shell_word(options.file);
+  command += relaunched(rank_environment(), "tenon run " + shell_word(options.file));
   for (const std::string& word : options.overrides) command += " " + shell_word(word);
   if (options.sweep) command += " --sweep";
   if (options.no_sweep) command += " --no-sweep";

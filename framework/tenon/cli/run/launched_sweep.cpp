@@ -5,6 +5,7 @@
 #include <tenon/cli/launch/follow_cells.h>
 #include <tenon/cli/run/sweep_cells.h>
 #include <tenon/cli/terminal/print.h>
+#include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,12 @@ CellOutcome outcome_of(const FollowedCell& cell, const fs::path& folder, const s
 }
 
 }  // namespace
+
+std::string launcher_options(const RunOptions& options) {
+  if (options.launcher.empty()) return {};
+  const std::string& words = options.launcher_args;
+  return " --launcher " + options.launcher + (words.empty() ? "" : " --launcher-args " + shell_word(words));
+}
 
 void run_launched(const LaunchedSweep& sweep, const std::function<void(std::size_t, CellOutcome)>& ended) {
   if (sweep.cells.empty()) return;

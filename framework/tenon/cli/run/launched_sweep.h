@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace tenon::cli {
@@ -27,5 +28,8 @@ struct LaunchedSweep {
 /// Starts the engine's workers, follows them and hands over what became of each cell; those that an interrupt came
 /// before are left out. Throws Error where the engine refuses.
 void run_launched(const LaunchedSweep& sweep, const std::function<void(std::size_t, CellOutcome)>& ended);
+
+/// " --launcher mpi --launcher-args --oversubscribe", as the command has it that goes on; empty without one.
+std::string launcher_options(const RunOptions& options);
 
 }  // namespace tenon::cli

@@ -18,6 +18,7 @@
 #include <tenon/cli/terminal/progress_line.h>
 #include <tenon/cli/watch/death_words.h>
 #include <tenon/cli/watch/run_watch.h>
+#include <tenon/comm/rank_environment.h>
 #include <tenon/conformance/service_watch.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/seconds_since.h>
@@ -242,7 +243,8 @@ class OneRun {
   /// Empty where nothing can go on.
   std::string go_on_command() const {
     std::error_code ignored;
-    return fs::exists(path() / kManifestFile, ignored) ? resume_command(path()) : "";
+    if (!fs::exists(path() / kManifestFile, ignored)) return "";
+    return state_.ranks ? relaunched(rank_environment(), resume_command(path())) : resume_command(path());
   }
 
   /// The way on from what could not be written, where there is one: the results again, from the last state if need be.
@@ -264,7 +266,7 @@ class OneRun {
       const auto searched = settle_searched(experiment_, *watch_, state_);
       recorded_.sections = experiment_.sections;
       install(recorded_);
-      if (state_.ranks) share_folder(*state_.ranks, fs::absolute(path()));
+      if (state_.ranks) share_folder(*state_.ranks, config_, fs::absolute(path()));
       recording_->start();
       record_.result = run_experiment(recorded_, *profile_, state_);
       std::ranges::copy(searched, std::back_inserter(record_.result.figures));
@@ -287,6 +289,7 @@ class OneRun {
         watch_->entering("the search for what would have saved memory");
         say(explained_failure(record_, experiment_));
         write_results();
+        if (state_.ranks) say_how_to_go_on(state_.file, go_on_command());
       }
       throw OutOfMemory(error);
     } catch (const Error& error) {
@@ -309,6 +312,7 @@ class OneRun {
     if (status == RunStatus::kDisqualified) say(options_.label + finished_sentence(record_.result));
     if (unwritten_) say("tenon: " + what_is_unwritten());
     if (!options_.is_cell()) say("results: " + path().string());
+    if (state_.ranks && status == RunStatus::kFailed) say_how_to_go_on(state_.file, go_on_command());
   }
 
   /// What went wrong before the first step is not a result.
@@ -406,6 +410,7 @@ ExitCode run_one(const RunOptions& options, const Config& config, std::shared_pt
     return *code;
   }
   check_experiment(config.experiment(), ranks ? ranks->size() : 0);
+  if (ranks) begin_ranks(*ranks, config);
   return OneRun(options, config, std::move(ranks)).run();
 }
 

@@ -7,11 +7,13 @@
 #include <tenon/cli/process/first_rank.h>
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/cli/results/run_manifest.h>
+#include <tenon/cli/run/rank_settings.h>
 #include <tenon/cli/terminal/print.h>
 #include <tenon/comm/rank_environment.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/report/run/run_html.h>
+#include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>
 #include <tenon/runtime/process_group.h>
 #include <tenon/runtime/result_files.h>
@@ -25,12 +27,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 namespace tenon::cli {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Where a rank has died mpirun ends as soon as the others have, and forgets what it has not read of them by then.
+constexpr std::chrono::milliseconds kTimeToBeRead{300};
 
 /// Rank 0 tells how far all of them are.
 class SilentProgress final : public ProgressSink {
@@ -45,7 +51,10 @@ class SilentProgress final : public ProgressSink {
   ExperimentResult so_far_;
 };
 
-/// Rank 0's path, on every rank. The devices are set up by then: some communicators take theirs for it.
+/// Some communicators take a device's memory for all that is sent: it is set up before anything is.
+bool needs_device(const Communicator& ranks) { return !ranks.device_kind().empty(); }
+
+/// Rank 0's path, on every rank. The devices are set up by then.
 fs::path broadcast_path(Communicator& ranks, const fs::path& own) {
   std::string path = own.string();
   auto length = static_cast<std::int64_t>(path.size());
@@ -116,14 +125,25 @@ std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config
   return distributed::init_process_group(experiment.distributed.name, experiment.distributed.options);
 }
 
-void share_folder(Communicator& ranks, const fs::path& folder) {
+void begin_ranks(Communicator& ranks, const Config& config) {
   ranks.barrier()->wait();
+  if (!needs_device(ranks)) compare_settings(ranks, config);
+}
+
+void share_folder(Communicator& ranks, const Config& config, const fs::path& folder) {
+  if (needs_device(ranks)) compare_settings(ranks, config);
   static_cast<void>(broadcast_path(ranks, folder));
 }
 
 void release_ranks(Communicator& ranks, const Config& config) {
+  begin_ranks(ranks, config);
   install(config.experiment());
-  share_folder(ranks, {});
+  share_folder(ranks, config, {});
+}
+
+void say_how_to_go_on(const fs::path& state, const std::string& command) {
+  std::error_code ignored;
+  if (!command.empty() && fs::exists(state, ignored)) say(go_on_message(command));
 }
 
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks) {
@@ -132,11 +152,12 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
   fs::path folder;
   const auto start = std::chrono::steady_clock::now();
   try {
-    ranks->barrier()->wait();  // to which rank 0 comes when it has found nothing wrong, or says it for all
+    begin_ranks(*ranks, config);  // to which rank 0 comes when it has found nothing wrong, or says it for all
     ExperimentConfig experiment = config.experiment();
     check_experiment(experiment, ranks->size());
     drop_layers_that_write(experiment);
     install(experiment);
+    if (needs_device(*ranks)) compare_settings(*ranks, config);
     folder = broadcast_path(*ranks, {});
     if (folder.empty()) return ExitCode::kDone;  // release_ranks()
     experiment.devices = distributed::devices_of_rank(experiment);
@@ -163,7 +184,12 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
       left = leave_result(folder, result_json(config, record), config.experiment().section("report").boolean("html"));
     }
     ranks->abort(error.what(), code);
-    if (const std::string words = last_words(*ranks, error, left, folder); !words.empty()) say("tenon: " + words);
+    if (const std::string words = last_words(*ranks, error, left, folder); !words.empty()) {
+      say("tenon: " + words);
+      if (left == Left::kByThisRank)
+        say_how_to_go_on(folder / kStateFile, relaunched(rank_environment(), resume_command(folder)));
+      std::this_thread::sleep_for(kTimeToBeRead);
+    }
     return code;
   }
 }

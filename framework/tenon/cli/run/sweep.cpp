@@ -71,10 +71,7 @@ class Sweep {
 
  private:
   const fs::path& path() const { return opened_.folder->path(); }
-  std::string go_on_command() const {
-    const std::string command = resume_command(path(), options_.jobs);
-    return options_.launcher.empty() ? command : command + " --launcher " + options_.launcher;
-  }
+  std::string go_on_command() const { return resume_command(path(), options_.jobs) + launcher_options(options_); }
   OutputFolder& folder() { return *opened_.folder; }
   fs::path folder_of(std::size_t index) const {
     return path() / kCellsFolder / cell_folder_name(index, cells_[index].values);

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -188,6 +189,8 @@ ResultCase run_case(const Json& json) {
       found.figures["excess"] = {*excess, {}};
   }
   found.losses_hash = text_of(member(result, "losses_fnv1a64"));
+  if (const Json& losses = member(result, "losses"); losses.is_array())
+    for (const Json& loss : losses) found.losses.push_back(loss.is_number() ? loss.get<double>() : std::nan(""));
   note_status(found, json);
   if (!found.ran_out.empty()) note_oom_event(found, member(member(json, "out_of_memory"), "failed_event"));
   add_curves(found, json, "step");

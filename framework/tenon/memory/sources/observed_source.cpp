@@ -78,9 +78,14 @@ void ObservedSource::begin_request_locked() {
   refusal_ = {};
 }
 
-void* ObservedSource::refused_locked() {
-  refusal_ = {&operation_of_thread, operation_of_thread, false};
+void* ObservedSource::refused_locked(std::size_t bytes) {
+  refusal_ = {&operation_of_thread, operation_of_thread, false, bytes};
   return nullptr;
+}
+
+std::size_t ObservedSource::refused_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return refusal_.thread == &operation_of_thread && refusal_.operation == operation_of_thread ? refusal_.bytes : 0;
 }
 
 void* ObservedSource::acquire(std::size_t bytes) {
@@ -88,7 +93,7 @@ void* ObservedSource::acquire(std::size_t bytes) {
     // Counted before the call and taken back on failure: two threads cannot pass the limit together.
     std::lock_guard lock(mutex_);
     begin_request_locked();
-    if (over_limit_locked(bytes)) return refused_locked();
+    if (over_limit_locked(bytes)) return refused_locked(bytes);
     pending_bytes_ += bytes;
   }
   void* address = nullptr;
@@ -103,7 +108,7 @@ void* ObservedSource::acquire(std::size_t bytes) {
     std::lock_guard lock(mutex_);
     if (address == nullptr) {
       pending_bytes_ -= bytes;
-      return refused_locked();
+      return refused_locked(bytes);
     }
     ++counters_.allocations;
     ++counters_.growths;
@@ -145,7 +150,7 @@ void ObservedSource::begin_request() {
 
 void ObservedSource::refused() {
   const std::lock_guard lock(mutex_);
-  refused_locked();
+  refused_locked(0);
 }
 
 bool ObservedSource::may_grow(std::size_t before, std::size_t after) const {
@@ -187,7 +192,7 @@ Physical ObservedSource::create(std::size_t bytes) {
     std::lock_guard lock(mutex_);
     begin_request_locked();
     if (over_limit_locked(bytes)) {
-      refused_locked();
+      refused_locked(bytes);
       return {};
     }
     pending_bytes_ += bytes;
@@ -203,7 +208,7 @@ Physical ObservedSource::create(std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     if (!physical) {
-      refused_locked();
+      refused_locked(bytes);
       pending_bytes_ -= bytes;
       return physical;
     }

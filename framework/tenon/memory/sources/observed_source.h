@@ -85,6 +85,9 @@ class ObservedSource final : public ForwardingSource {
   std::size_t user_limit() const { return user_limit_.load(std::memory_order_relaxed); }
   std::size_t limit() const;
 
+  /// What the device has refused last in what this thread asks of its stack now; 0: nothing, or it is not known.
+  std::size_t refused_bytes() const;
+
   // Of a driver's pool, which takes memory and gives it back by itself (observed_pool.h).
   void begin_request();
   void refused();
@@ -103,7 +106,7 @@ class ObservedSource final : public ForwardingSource {
   void in_use_locked();
   void publish_locked();
   void begin_request_locked();
-  void* refused_locked();
+  void* refused_locked(std::size_t bytes);
   SourceListener* listener() const { return listener_.load(std::memory_order_acquire); }
   void tell(const char* call, const void* address, std::size_t bytes) const noexcept;
 
@@ -122,6 +125,7 @@ class ObservedSource final : public ForwardingSource {
     const std::uint64_t* thread = nullptr;  ///< whose operation it was: null without a refusal
     std::uint64_t operation = 0;
     bool has_given_back = false;  ///< since then
+    std::size_t bytes = 0;        ///< that were asked for; 0: a pool asked
   };
   Refusal refusal_;  ///< the last
 

@@ -104,7 +104,7 @@ std::string others_of(const OutOfMemoryInfo& info) {
 
 void set_other_processes(OtherProcesses names) { other_processes() = std::move(names); }
 
-std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
+static std::string oom_advice(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
   const std::size_t cached = info.reserved_bytes - std::min(info.reserved_bytes, info.allocated_bytes);
   const std::size_t needed = info.allocated_bytes + info.requested_bytes;
   const OomCause cause = oom_cause(info);
@@ -142,6 +142,15 @@ std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circum
   return {};
 }
 
+/// Where the device has enough for the request, it was asked for more.
+std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
+  const std::string advice = oom_advice(info, circumstances);
+  const bool seems_enough = info.capacity_bytes != 0 && info.requested_bytes <= info.device_free_bytes;
+  if (!seems_enough || info.limit_bytes != 0 || circumstances.refused_bytes <= info.device_free_bytes) return advice;
+  return fmt::format("the device was asked for a segment of {}, more than it has free{}{}",
+                     format_bytes(circumstances.refused_bytes), advice.empty() ? "" : "; ", advice);
+}
+
 bool AllocatorStack::Impl::give_back_cache() {
   const LockedAllocator allocator = locked();
   if (observed_.reserved_bytes() <= static_cast<std::size_t>(ledger_->allocated_bytes())) return false;
@@ -176,7 +185,8 @@ void AllocatorStack::Impl::fail(const Request& request, const OutOfMemoryInfo& f
     info.hint = oom_hint(info, {.stats = stats,
                                 .has_virtual_memory = traits.virtual_memory,
                                 .is_expandable = stats.device_maps != 0,
-                                .splits_all_sizes = stats.policy.max_split_size < 0});
+                                .splits_all_sizes = stats.policy.max_split_size < 0,
+                                .refused_bytes = observed_.refused_bytes()});
   }
   if (const std::string others = others_of(info); !others.empty())
     info.hint += (info.hint.empty() ? "" : "; ") + others;

@@ -24,8 +24,9 @@ TENON_API void remove_oom_observer(std::uint64_t id);
 struct OomCircumstances {
   const MemoryStats& stats;
   bool has_virtual_memory = false;
-  bool is_expandable = false;    ///< the policy already grows segments page by page
-  bool splits_all_sizes = true;  ///< no max_split_size is set
+  bool is_expandable = false;     ///< the policy already grows segments page by page
+  bool splits_all_sizes = true;   ///< no max_split_size is set
+  std::size_t refused_bytes = 0;  ///< what the policy asked the device for in vain; 0: unknown
 };
 
 /// Why a request failed, as far as the figures tell.

@@ -2,39 +2,60 @@
 #include <tenon/nn/distributed/distributed_data_parallel.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/comm/compared_text.h>
 #include <tenon/nn/distributed/collectives.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace tenon::nn::parallel {
 
-/// Buckets of different sizes would be reduced into nonsense, or hang: sizes are compared first.
-void check_same_parameters(const Module& module, Communicator& ranks) {
-  if (ranks.size() == 1) return;
-  std::vector<std::int64_t> mine = {0, 0};
-  for (const Tensor& parameter : module.parameters()) {
-    ++mine[0];
-    mine[1] = (mine[1] * 31 + parameter.numel() * 64 + static_cast<std::int64_t>(parameter.scalar_type()) * 2 +
-               (parameter.requires_grad() ? 1 : 0)) %
-              1'000'000'007;
+namespace {
+
+/// A line for each parameter and buffer.
+std::string text_of(const Module& module) {
+  std::string text;
+  const auto add = [&text](const auto& all, const char* what, const char* untrained) {
+    for (const auto& named : all)
+      text += fmt::format("{} {} of [{}] {}{}\n", what, named.key(), fmt::join(named.value().sizes(), ", "),
+                          name_of(named.value().scalar_type()), named.value().requires_grad() ? "" : untrained);
+  };
+  add(module.named_parameters(), "parameter", ", not trained");
+  add(module.named_buffers(), "buffer", "");
+  return text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Where the first two that differ do, of how many there are.
+std::string difference(const std::string& one, const std::string& other) {
+  const std::vector<std::string> a = lines_of(one), b = lines_of(other);
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const std::string of_a = i < a.size() ? a[i] : "nothing more", of_b = i < b.size() ? b[i] : "nothing more";
+    if (of_a != of_b) return fmt::format("has {}, where that of rank 0 has {}", of_a, of_b);
   }
-  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(ranks.size()));
-  ranks
-      .all_gather({.data = all.data(), .count = all.size(), .dtype = kInt64},
-                  {.data = mine.data(), .count = 2, .dtype = kInt64})
-      ->wait();
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const std::size_t at = 2 * static_cast<std::size_t>(rank);
-    if (all[at] == all[0] && all[at + 1] == all[1]) continue;
-    throw DistributedError(
-        fmt::format("rank {} of {}: the model of rank {} has {} parameters, that of rank 0 has {}{}: every rank makes "
-                    "the same model",
-                    ranks.rank(), ranks.size(), rank, all[at], all[0],
-                    all[at] == all[0] ? ", of other sizes or dtypes" : ""),
-        {rank});
+  return {};
+}
+
+}  // namespace
+
+// torch's _verify_params_across_processes.
+void check_same_parameters(const Module& module, Communicator& ranks) {
+  const std::vector<std::string> texts = differing_texts(ranks, text_of(module));
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    throw DistributedError(fmt::format("rank {} of {}: the model of rank {} {}: every rank makes the same model",
+                                       ranks.rank(), ranks.size(), rank, difference(texts[rank], texts[0])),
+                           {static_cast<int>(rank)});
   }
 }
 

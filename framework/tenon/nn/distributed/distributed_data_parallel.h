@@ -32,8 +32,8 @@ struct DistributedDataParallelOptions {
   bool init_sync = true;                 ///< parameters and buffers become those of rank 0 at the beginning
 };
 
-/// Throws DistributedError where the ranks' modules differ in the number, the sizes or the dtypes of their parameters,
-/// naming the rank. Every rank calls it.
+/// Throws DistributedError where the ranks' modules differ in the names, sizes or dtypes of their parameters and
+/// buffers, or in which of them are trained, naming the rank and the first that differs. Every rank calls it.
 TENON_API void check_same_parameters(const Module& module, Communicator& ranks);
 
 /// What does not depend on the module's type.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -189,6 +190,31 @@ std::vector<std::string> speed_remarks(const Comparison& comparison) {
   return remarks;
 }
 
+// What other orders of additions, kernels or numbers of ranks make of float32: it begins in the last bits and grows.
+constexpr double kRoundingAtFirst = 1e-5, kRoundingInTheEnd = 1e-3;
+
+/// What the losses of one are to those of another: "are other than those of a".
+std::string against_a(const ResultCase& one, const ResultCase& a) {
+  if (one.losses_hash == a.losses_hash) return "are equal to the last bit to those of a";
+  const std::size_t steps = std::min(one.losses.size(), a.losses.size());
+  double most = 0, first = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    const double scale = std::max(std::abs(one.losses[i]), std::abs(a.losses[i]));
+    const double apart = scale == 0 ? 0 : std::abs(one.losses[i] - a.losses[i]) / scale;
+    if (i == 0) first = apart;
+    if (!(apart <= most)) at = i, most = apart;
+    if (std::isnan(most)) break;
+  }
+  if (std::isnan(most)) return fmt::format("are other than those of a: that of step {} is not finite", at + 1);
+  if (most == 0) return "are other than those of a";
+  const std::string of = one.losses.size() == a.losses.size() ? "" : fmt::format(" in the first {} steps", steps);
+  if (first <= kRoundingAtFirst && most <= kRoundingInTheEnd)
+    return fmt::format("are those of a but for rounding: at most {:.1e} of a loss apart{}, at step {}", most, of,
+                       at + 1);
+  return fmt::format("are other than those of a: up to {:.2g} % apart{}, at step {}", 100 * most, of, at + 1);
+}
+
 }  // namespace
 
 std::vector<std::string> compare_remarks(const Comparison& comparison) {
@@ -212,9 +238,8 @@ std::vector<std::string> compare_remarks(const Comparison& comparison) {
         remarks.push_back(fmt::format("{} of {}: its last loss is not finite", found.name, title_of(comparison, s)));
       if (s == 0 || one == nullptr || found.of_set[0] == nullptr || one->losses_hash.empty()) continue;
       if (!one->failure.empty() || !found.of_set[0]->failure.empty()) continue;
-      const bool is_equal = one->losses_hash == found.of_set[0]->losses_hash;
-      remarks.push_back(fmt::format("{}: the losses of {} are {} those of a", found.name, letter(s),
-                                    is_equal ? "equal to the last bit to" : "other than"));
+      remarks.push_back(
+          fmt::format("{}: the losses of {} {}", found.name, letter(s), against_a(*one, *found.of_set[0])));
     }
   }
   for (std::size_t s = 0; s < comparison.sets.size(); ++s)

@@ -74,6 +74,11 @@ std::string ranks_remark(const std::vector<RankRow>& rows, std::int64_t device_b
   if (device_bytes > 0)
     text += fmt::format(", which {} {}", worst->need.reserved <= device_bytes ? "fits" : "does not fit",
                         show(Bytes{device_bytes}));
+  const auto has_no_buffers = [](const RankRow& row) { return row.need.communication == 0; };
+  if (rows.size() > 1 && std::ranges::all_of(rows, has_no_buffers))
+    text +=
+        "\ncommunication has no memory of its own: parameters that are gathered and gradients on their way are counted "
+        "as parameters and gradients";
   return text;
 }
 

@@ -80,6 +80,10 @@ std::string how_to_write_again(const std::string& command, bool stands_below_com
          command;
 }
 
+std::string go_on_message(const std::string& command) {
+  return "once what was wrong is mended, go on from the last saved state with\n  " + command;
+}
+
 std::string once_mended_message(const std::string& command) {
   return "tenon: once the plugin is mended, run it again with\n  " + command;
 }

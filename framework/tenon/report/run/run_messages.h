@@ -38,6 +38,9 @@ TENON_API std::string interrupted_message(const std::string& interruption, const
 /// Appended to what could not be written, which may end in commands; empty without one of its own.
 TENON_API std::string how_to_write_again(const std::string& command, bool stands_below_commands);
 
+/// Of a run that failed with a state to go on from.
+TENON_API std::string go_on_message(const std::string& command);
+
 /// Of a run under a plugin that was disqualified: once it is mended the command runs again what it spoilt.
 TENON_API std::string once_mended_message(const std::string& command);
 

@@ -10,7 +10,8 @@ namespace tenon {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kPrograms = {"tenon", "cmake", "ctest", "apt", "sudo", "export", "unset"};
+constexpr std::array<std::string_view, 10> kPrograms = {"tenon",  "cmake", "ctest",  "apt",  "sudo",
+                                                        "export", "unset", "mpirun", "srun", "torchrun"};
 constexpr std::string_view kIndent = "  ", kNextIndent = "      ", kGoesOn = " \\";
 
 std::string_view first_word(std::string_view line) {

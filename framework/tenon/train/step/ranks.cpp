@@ -1,9 +1,12 @@
 // Sums over the ranks, and what is theirs alone.
 #include <tenon/train/step/ranks.h>
 
+#include <tenon/comm/compared_text.h>
+#include <tenon/comm/missing_ranks.h>
 #include <tenon/comm/rank_environment.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/distributed/distributed_data_parallel.h>
 #include <tenon/nn/lora.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/tensor/generator.h>
@@ -13,8 +16,11 @@
 #include <tenon/train/run_experiment.h>
 #include <tenon/train/serve/serving.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <string>
 
 namespace tenon::train {
@@ -71,8 +77,25 @@ void Ranks::together(const std::function<void()>& set_up) const {
   communicator_->barrier()->wait();  // which that one does not come to: it says why
 }
 
+void Ranks::compare(const std::vector<std::pair<std::string, std::int64_t>>& facts) const {
+  if (!are_many()) return;
+  std::string own;
+  for (const auto& [name, value] : facts) own += fmt::format("{}{} {}", own.empty() ? "" : ", ", value, name);
+  const std::vector<std::string> texts = differing_texts(*communicator_, own);
+  if (texts.empty()) return;
+  std::map<int, std::string> by_rank;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) by_rank[static_cast<int>(rank)] = texts[rank];
+  if (rank() == 0)
+    throw ConfigError(
+        fmt::format("the ranks do not see the same data or saved state: {}: give all of them the same "
+                    "files",
+                    camps_of(by_rank).text));
+  communicator_->barrier()->wait();  // to which rank 0 does not come: it says why
+}
+
 void Ranks::begin(const nn::Module& module) {
   if (batch_parts() == 1) return;  // the same seed made what is whole on every rank
+  nn::parallel::check_same_parameters(module, *data_);
   std::vector<Tensor> state = module.parameters();
   for (const Tensor& buffer : module.buffers()) state.push_back(buffer);
   distributed::broadcast_coalesced(*data_, state, /*root=*/0);

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,7 +55,11 @@ class Ranks {
   /// Calls `set_up` on every rank, which sends nothing. Where it fails on some, the first of them throws its error, and
   /// all others that one's: what is wrong for all is said once.
   void together(const std::function<void()>& set_up) const;
-  /// Before the first step: parameters and buffers become those of rank 0, each rank gets random numbers of its own.
+  /// `facts` of this rank's run by their names, what came of its data and of a saved state, have to be those of all.
+  /// Throws ConfigError on rank 0 that names what differs and who has what, on the others that one's words.
+  void compare(const std::vector<std::pair<std::string, std::int64_t>>& facts) const;
+  /// Before the first step, once the models are found to be of the same form: parameters and buffers become those of
+  /// rank 0, each rank gets random numbers of its own.
   void begin(const nn::Module& module);
   /// As distributed.shard says, after begin(): this rank has its part alone, on `device`.
   void shard(const nn::Module& module, optim::Optimizer& optimizer, Device device);

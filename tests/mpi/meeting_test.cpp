@@ -1,0 +1,120 @@
+// Ranks of `tenon run` that meet, or do not: with different settings, with an error before it, or not at all.
+#include "launched.h"
+#include "support/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tenon::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class MeetingRanks : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_pictures(folder_, "train", 64, 64);
+    write_pictures(folder_, "t10k", 40, 40);
+    folder_.write("exp.toml", experiment("[distributed]\nname = \"mpi\"\n[distributed.mpi]\ntimeout = 60\n"));
+  }
+  /// Four ranks, of which rank 1 has `words` more.
+  Launched with_rank_1(const std::string& words, const std::string& of_all = "") const {
+    const std::string run = " $tenon run exp.toml " + of_all + " --out four ";
+    return mpirun(folder_, "-n 1" + run + ": -n 1" + run + words + " : -n 2" + run);
+  }
+  static std::size_t lines_of_tenon(const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find("tenon: "); at != std::string::npos; at = text.find("tenon: ", at + 1)) ++count;
+    return count;
+  }
+  Folder folder_;
+};
+
+TEST_F(MeetingRanks, ASettingThatIsNotTheSameOnAllIsNamedWithTheRanksAndTheirValues) {
+  for (const auto& [words, said] :
+       {std::pair{"train.lr=0.5", "train.lr is not the same on all ranks: ranks 0, 2, 3: 0.001; rank 1: 0.5: start "},
+        {"train.max_steps=1", "train.max_steps is not the same on all ranks: ranks 0, 2, 3: 0; rank 1: 1"},
+        {"train.batch_size=7", "train.batch_size is not the same on all ranks: ranks 0, 2, 3: 16; rank 1: 7"},
+        {"'train.optimizer=\"sgd\"'", "train.optimizer is not the same on all ranks: ranks 0, 2, 3: \"adamw\"; rank 1"},
+        {"distributed.bucket_cap=64", "distributed.bucket_cap is not the same"},
+        {"'train.save=\"x\"'", "train.save is not the same on all ranks: ranks 0, 2, 3: \"\"; rank 1: a file"},
+        {"'device.name=\"simulated\"'",
+         "device is not the same on all ranks: ranks 0, 2, 3: \"cpu\"; rank 1: \"sim"}}) {
+    const Launched launched = with_rank_1(words);
+    EXPECT_EQ(launched.code, 2) << launched.text;
+    EXPECT_THAT(launched.text, HasSubstr(said)) << words;
+    EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "four")) << words;
+    EXPECT_LT(launched.seconds, kBound);
+  }
+}
+
+TEST_F(MeetingRanks, AllSettingsThatDifferAreNamed) {
+  const Launched launched = with_rank_1("train.lr=0.5 model.hidden=8 train.seed=3");
+  EXPECT_EQ(launched.code, 2);
+  EXPECT_THAT(
+      launched.text,
+      AllOf(HasSubstr("model.hidden is not the same on all ranks: "), HasSubstr("\n  train.lr is not the same"),
+            HasSubstr("\n  train.seed is not the same on all ranks: ranks 0, 2, 3: 47; rank 1: 3\nstart every")));
+}
+
+TEST_F(MeetingRanks, AVariableOfTheEnvironmentIsComparedToo) {
+  const std::string run = " $tenon run exp.toml --out four";
+  const Launched launched = mpirun(folder_, "-n 1" + run + " : -n 1 -x TENON_TRAIN__LR=0.5" + run);
+  EXPECT_EQ(launched.code, 2);
+  EXPECT_THAT(launched.text, HasSubstr("train.lr is not the same on all ranks: rank 0: 0.001; rank 1: 0.5"));
+}
+
+TEST_F(MeetingRanks, WhatIsOfARanksOwnMachineMayDiffer) {
+  std::filesystem::copy(folder_.path() / "data", folder_.path() / "elsewhere");
+  const Launched launched = with_rank_1(
+      "name=other data.path=elsewhere train.threads=2 report.html=false allocator.name=direct "
+      "distributed.mpi.timeout=50");
+  EXPECT_EQ(launched.code, 0) << launched.text;
+}
+
+TEST_F(MeetingRanks, DataOfAnotherSizeIsNamed) {
+  std::filesystem::copy(folder_.path() / "data", folder_.path() / "elsewhere");
+  write_pictures(folder_, "train", 48, 48);
+  const Launched launched = with_rank_1("data.path=elsewhere");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text,
+              HasSubstr("the ranks do not see the same data or saved state: ranks 0, 2, 3: 48 examples, 40 test "
+                        "examples, 0 steps done; rank 1: 64 examples, 40 test examples, 0 steps done"));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+}
+
+TEST_F(MeetingRanks, WhatTheCommunicatorItselfComparesIsSaidOnceToo) {
+  const Launched launched = with_rank_1("'distributed.mpi.order=\"rank\"'");
+  EXPECT_EQ(launched.code, 2);
+  EXPECT_THAT(launched.text, HasSubstr("the communicator mpi is not the same on all ranks: ranks 0, 2, 3: order=any, "
+                                       "check=true; rank 1: order=rank, check=true"));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+}
+
+TEST_F(MeetingRanks, WhatIsWrongWithOneIsSaidAtOnceHoweverLittlePatienceTheOthersHave) {
+  const Launched launched = with_rank_1("model.hiden=4", "distributed.mpi.timeout=5");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text, AllOf(HasSubstr("tenon: rank 1 of 4: "), HasSubstr("hiden")));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+  EXPECT_THAT(launched.text, Not(HasSubstr("not every rank")));
+}
+
+TEST_F(MeetingRanks, WhoDoesNotComeIsNamed) {
+  const std::string run = " $tenon run exp.toml distributed.mpi.timeout=1 --out four";
+  const Launched launched = mpirun(folder_, "-n 2" + run + " : -n 1 sleep 100 : -n 1" + run);
+  EXPECT_EQ(launched.code, 1) << launched.text;
+  // Who gives up first tells rank 0.
+  EXPECT_THAT(launched.text, testing::ContainsRegex("tenon: rank [013] of 4: not every rank has begun MPI within 1.0 s "
+                                                    "\\(timeout\\): rank 2 has not come to it: it hangs before it, or "
+                                                    "was not started"));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+  EXPECT_LT(launched.seconds, kBound);
+}
+
+}  // namespace
+}  // namespace tenon::test
