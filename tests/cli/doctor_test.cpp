@@ -367,5 +367,15 @@ TEST_F(DoctorVerb, SaysWhatGrowsWithEveryStep) {
   EXPECT_EQ(json["growth"]["sites"][0]["bytes_per_step"], 2048);
 }
 
+TEST_F(DoctorVerb, SaysWhyGrowthCannotBeToldAndWhatToDo) {
+  folder_.write("unmarked.trace", "a 0 1048576 0\na 1 65536 0\nf 1\n");
+  const Said said = tenon({"doctor", "unmarked.trace"});
+  EXPECT_THAT(said.out, HasSubstr("Whether memory grows from step to step cannot be told: no mark names a step, and no "
+                                  "requests come equally often, as those of a step do.\n"));
+  EXPECT_THAT(said.out, HasSubstr("record_function(f\"step {i}\")"));
+  const auto json = nlohmann::json::parse(tenon({"doctor", "unmarked.trace", "--format", "json"}).out);
+  EXPECT_THAT(json["growth"]["unknown_because"], HasSubstr("no mark names a step"));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -100,12 +100,24 @@ TEST(Growth, LayersOfOneForwardPassAreNoSteps) {
     trace.stacks.frames.push_back({.name = name, .file = "model.py", .line = 10});
   for (std::uint32_t i = 0; i < 3; ++i) trace.stacks.stacks.push_back({i});
   EXPECT_EQ(growth_of(trace).steps, 0U);
+  EXPECT_THAT(growth_of(trace).unknown_because,
+              testing::HasSubstr("norm (model.py:10) comes 24 times, which may be steps or layers of one"));
 }
 
 TEST(Growth, AHistoryWithoutStepsSaysNothing) {
   TraceBuilder builder("setup");
   for (int i = 0; i < 50; ++i) builder.allocate(100 + static_cast<std::uint64_t>(i), 0);
-  EXPECT_EQ(growth_of(std::move(builder).finish()).steps, 0U);
+  const HistoryGrowth growth = growth_of(std::move(builder).finish());
+  EXPECT_EQ(growth.steps, 0U);
+  EXPECT_EQ(growth.unknown_because, "no mark names a step, and no requests come equally often, as those of a step do");
+}
+
+TEST(Growth, OfAFewStepsIsNotTold) {
+  TraceBuilder builder("few");
+  for (const char* mark : {"step 0", "step 1", "step 2", "step 3"})
+    builder.free(builder.allocate(1, 0)), builder.mark(mark);
+  EXPECT_EQ(growth_of(std::move(builder).finish()).unknown_because,
+            "4 steps are too few to tell growth: there have to be more than 4");
 }
 
 /// Steps with marks of twelve activations, each of a size of its own, and what `leak` keeps. No stacks.
@@ -192,6 +204,40 @@ TEST(Growth, StepsWithoutMarksOfBatchesOfManyLengthsAreToldByAStack) {
   EXPECT_EQ(growth.told_by, "what is allocated at first (train.py:10)");
   ASSERT_EQ(growth.sites.size(), 1U);
   EXPECT_EQ(growth.sites[0].site, "keep (train.py:10)");
+}
+
+TEST(Growth, ACacheThatIsFilledAndALeakThatComesAsOftenAreNoSteps) {
+  TraceBuilder builder("equally often");
+  std::vector<StackId> stacks;
+  const auto allocate = [&](StackId stack, std::uint64_t bytes) {
+    stacks.push_back(stack);
+    return builder.allocate(bytes, 0);
+  };
+  for (int step = 0; step < 60; ++step) {
+    std::vector<std::uint32_t> live;
+    for (std::uint64_t i = 0; i < 10; ++i) live.push_back(allocate(1, (1 << 20) + 4096 * i));
+    if (step < 20) allocate(2, 65536);
+    if (step % 3 == 0) allocate(3, 300000);
+    for (const std::uint32_t id : live) builder.free(id);
+  }
+  Trace trace = std::move(builder).finish();
+  trace.stack_of_allocation = stacks;
+  for (const char* name : {"forward", "fill", "remember"}) {
+    trace.stacks.stacks.push_back({static_cast<std::uint32_t>(trace.stacks.frames.size())});
+    trace.stacks.frames.push_back({.name = name, .file = "train.py", .line = 10});
+  }
+  const HistoryGrowth growth = growth_of(trace);
+  EXPECT_EQ(growth.told_by, "blocks of 1.00 MiB on stream 0 at forward (train.py:10)");
+  EXPECT_EQ(growth.steps, 57U);
+  ASSERT_EQ(growth.sites.size(), 1U);
+  EXPECT_EQ(growth.sites[0].site, "remember (train.py:10)");
+}
+
+TEST(Growth, OfOneLeakOfManySizesWithoutStacksIsOneLine) {
+  const HistoryGrowth growth = growth_of(without_stacks(
+      80, [](TraceBuilder& builder, int, const auto& between) { builder.allocate(between(1000, 500000), 0); }));
+  ASSERT_EQ(growth.sites.size(), 1U);
+  EXPECT_NEAR(growth.sites[0].bytes_per_step, 250500, 50000);
 }
 
 TEST(Growth, ThereIsNoneWhereSizesAreRandomAndAllIsGivenBack) {

@@ -41,8 +41,8 @@ class Profile::Impl {
     if (is_started_) throw Error("the profiler has started already");
     is_started_ = true;
     is_paused_ = false;
-    step_ = 0;
-    action_ = action_of(0);
+    step_ = options_.first_step;
+    action_ = action_of(step_);
     if (action_ != ProfilerAction::kNone) begin();
     label_step();
   }

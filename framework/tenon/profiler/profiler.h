@@ -66,6 +66,7 @@ struct ProfileOptions {
   bool with_flops = false;      ///< floating-point operations of the kernels that have them
   bool with_modules = true;     ///< modules in the trace, and their calls counted in key_averages() by module
   Schedule schedule = nullptr;  ///< none: everything from start() to stop()
+  std::int64_t first_step = 0;  ///< the number of the step that comes first: of a run that goes on, those it has done
   std::function<void(Profile& profile)> on_trace_ready = nullptr;  ///< when a recording has ended
 };
 

@@ -63,7 +63,7 @@ Figure figure_of(std::string_view asked) {
 }
 
 std::string share(double part, double whole) {
-  if (whole == 0) return "NaN";
+  if (whole == 0) return "--";  // PyTorch writes NaN
   return fmt::format("{:.2f}%", part * 100 / whole);
 }
 

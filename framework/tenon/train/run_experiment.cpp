@@ -10,6 +10,8 @@
 #include <tenon/train/step/techniques.h>
 #include <tenon/train/training.h>
 
+#include <fmt/format.h>
+
 namespace tenon {
 namespace {
 
@@ -30,9 +32,24 @@ void check_blocks(const ExperimentConfig& config) {
   }
 }
 
+/// What is known before the first step.
+void check_profile(const ExperimentConfig& config) {
+  const Options& profile = config.section("profile");
+  if (profile.integer("row_limit") == 0)
+    throw config.error("profile.row_limit", "tables without a row say nothing: set how many, or -1 for all");
+  const std::int64_t before = profile.integer("skip_first") + profile.integer("wait") + profile.integer("warmup");
+  const std::int64_t steps = train::serves(config) ? 0 : config.section("train").integer("max_steps");
+  if (profile.boolean("enabled") && steps > 0 && before >= steps)
+    throw config.error("profile.enabled",
+                       fmt::format("nothing would be recorded: recording begins with step {} (skip_first + wait + "
+                                   "warmup are {}), and train.max_steps is {}",
+                                   before + 1, before, steps));
+}
+
 }  // namespace
 
 void check_experiment(const ExperimentConfig& config, int ranks) {
+  check_profile(config);
   if (train::serves(config)) {
     train::check_ranks(config);
     if (config.devices.size() > 1)

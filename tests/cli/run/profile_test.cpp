@@ -4,8 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tenon::test {
@@ -66,6 +69,65 @@ TEST_F(RunProfile, OfARunThatEndsBeforeItsFirstStepSaysThatAndWhatToChange) {
   EXPECT_FALSE(exists("res/profile.txt"));
   EXPECT_THAT(said.error, HasSubstr("[profile] recorded nothing: it begins with step 1003 of this run"));
   EXPECT_THAT(said.error, HasSubstr("skip_first = 1000"));
+}
+
+TEST_F(RunProfile, OfAWindowThatBeginsBehindTheLastStepLeavesNoEmptyTable) {
+  const Said said =
+      tenon({"run", "exp.toml", "profile.enabled=true", "profile.wait=4", "profile.warmup=4", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.error, HasSubstr("[profile] recorded nothing: it begins with step 9 of this run"));
+  EXPECT_THAT(said.error, HasSubstr("which took 8 steps"));
+  EXPECT_FALSE(exists("res/profile.txt"));
+}
+
+TEST_F(RunProfile, IsRefusedWhereTheLastStepIsKnownToComeBeforeIt) {
+  const Said said = tenon({"run", "exp.toml", "train.max_steps=2", "profile.enabled=true", "--out", "res"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("recording begins with step 3 (skip_first + wait + warmup are 2), and "
+                                    "train.max_steps is 2"));
+}
+
+TEST_F(RunProfile, RefusesTablesWithoutARow) {
+  const Said said = tenon({"run", "exp.toml", "profile.row_limit=0", "--out", "res"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.error, HasSubstr("set how many, or -1 for all"));
+}
+
+TEST_F(RunProfile, OfAResumedRunCountsItsStepsOnAndKeepsWhatWasRecorded) {
+  const auto interrupted = [&](const std::string& out) {
+    StartedProgram program(folder_, {"run", "exp.toml", "train.epochs=400", "profile.enabled=true", "profile.wait=0",
+                                     "profile.warmup=0", "profile.active=100000", "--out", out});
+    while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+    program.interrupt(SIGINT);
+    return program.wait().code;
+  };
+  ASSERT_EQ(interrupted("res"), 130);
+  const std::int64_t done = parse_json(text("res/result.json"))["result"]["steps"];
+  const std::string step = std::to_string(done);
+  EXPECT_THAT(text("res/profile.txt"), HasSubstr("ProfilerStep#0 "));
+  ASSERT_EQ(tenon({"run", "--resume", "res"}).code, 0);
+  EXPECT_THAT(text("res/profile.until-step-" + step + ".chrome.json"), HasSubstr("ProfilerStep#0\""));
+  const std::string trace = text("res/profile.chrome.json");
+  EXPECT_THAT(trace, HasSubstr("ProfilerStep#" + step + "\""));
+  EXPECT_THAT(trace, Not(HasSubstr("ProfilerStep#" + std::to_string(done - 1) + "\"")));
+}
+
+TEST_F(RunProfile, OfAResumedRunThatIsBehindItsStepsSaysSoAndKeepsTheFiles) {
+  StartedProgram program(folder_, {"run", "exp.toml", "train.epochs=400", "profile.enabled=true", "--out", "res"});
+  while (program.said().find("epoch 3/") == std::string::npos) std::this_thread::yield();
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  const std::string before = text("res/profile.txt");
+  const Said said = tenon({"run", "--resume", "res"});
+  EXPECT_THAT(said.error, HasSubstr("[profile] recorded nothing in this part of the run, which went on with step"));
+  EXPECT_EQ(text("res/profile.txt"), before);
+}
+
+TEST_F(RunProfile, OfAFormerRunInTheFolderIsKeptWithIt) {
+  for (int run = 0; run < 2; ++run)
+    ASSERT_EQ(tenon({"run", "exp.toml", "profile.enabled=true", "--out", "res"}).code, 0);
+  EXPECT_TRUE(exists("res/previous-1/profile.txt"));
+  EXPECT_TRUE(exists("res/profile.txt"));
 }
 
 TEST_F(RunProfile, WithSettingsThatIsNotEnabledSaysSo) {

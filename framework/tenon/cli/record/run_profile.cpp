@@ -1,14 +1,28 @@
 // Which steps are recorded is the profiler's matter; here they are counted, and what was recorded is written.
 #include <tenon/cli/record/run_profile.h>
 
+#include <tenon/cli/results/recording_names.h>
 #include <tenon/core/files/atomic_file.h>
+#include <tenon/train/experiment_result.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace tenon::cli {
 
 RunProfile::RunProfile(const ExperimentConfig& experiment, std::filesystem::path folder, ProgressSink& inner)
-    : ForwardedProgress(inner), options_(experiment.section("profile")), folder_(std::move(folder)) {
+    : ForwardedProgress(inner), options_(experiment.section("profile")), folder_(std::move(folder)) {}
+
+RunProfile::~RunProfile() = default;
+
+void RunProfile::earlier_figures(const ExperimentResult& earlier) {
+  ForwardedProgress::earlier_figures(earlier);
+  earlier_steps_ = steps_ = earlier.steps;
+}
+
+void RunProfile::beginning() {
+  ForwardedProgress::beginning();
   if (!options_.boolean("enabled")) return;
   const profiler::Schedule schedule = profiler::schedule({.wait = options_.integer("wait"),
                                                           .warmup = options_.integer("warmup"),
@@ -21,14 +35,8 @@ RunProfile::RunProfile(const ExperimentConfig& experiment, std::filesystem::path
                                .with_stack = options_.boolean("stacks"),
                                .with_flops = options_.boolean("flops"),
                                .schedule = schedule,
+                               .first_step = earlier_steps_,
                                .on_trace_ready = [this](profiler::Profile& ready) { write(ready); }});
-}
-
-RunProfile::~RunProfile() = default;
-
-void RunProfile::beginning() {
-  ForwardedProgress::beginning();
-  if (profile_ == nullptr) return;
   profile_->start();
   is_recording_ = true;
 }
@@ -54,10 +62,16 @@ std::vector<std::string> RunProfile::finish() {
 }
 
 std::string RunProfile::nothing_recorded() const {
-  if (profile_ == nullptr)
+  if (!options_.boolean("enabled"))
     return options_.spec().empty() ? "" : "[profile] has settings and is off: profile.enabled = true records steps";
-  if (is_recording_ || cycle_ > 0) return {};
+  if (is_recording_ || has_recorded_) return {};
   const std::int64_t before = options_.integer("skip_first") + options_.integer("wait") + options_.integer("warmup");
+  if (earlier_steps_ > before)
+    return fmt::format(
+        "[profile] recorded nothing in this part of the run, which went on with step {}: the steps that it asks for "
+        "are "
+        "counted from the beginning of the run, and none of them came; profile.skip_first={} records the next ones",
+        earlier_steps_ + 1, earlier_steps_);
   return fmt::format(
       "[profile] recorded nothing: it begins with step {} of this run (skip_first = {}, wait = {}, warmup = {}), which "
       "took {}: lower them, or let it take more",
@@ -65,10 +79,18 @@ std::string RunProfile::nothing_recorded() const {
       steps_ == 1 ? "one step" : fmt::format("{} steps", steps_));
 }
 
+std::int64_t RunProfile::cycle() const {
+  const std::int64_t length = options_.integer("wait") + options_.integer("warmup") + options_.integer("active");
+  return std::max<std::int64_t>(steps_ - options_.integer("skip_first"), 0) / length + 1;
+}
+
 void RunProfile::write(const profiler::Profile& profile) {
-  const std::string name = ++cycle_ == 1 ? "profile" : fmt::format("profile.{}", cycle_);
+  if (profile.recording().events.empty()) return;  // it began behind the last step
+  has_recorded_ = true;
+  const std::string name = cycle() == 1 ? "profile" : fmt::format("profile.{}", cycle());
   const auto attempt = [&](const std::string& file, const auto& what) {
     try {
+      if (earlier_steps_ > 0) keep_recording(folder_, file, earlier_steps_);
       what((folder_ / file).string());
       files_.push_back(file);
     } catch (const Error& problem) {

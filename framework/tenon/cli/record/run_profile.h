@@ -22,6 +22,7 @@ class RunProfile final : public ForwardedProgress {
   void step_begins() override;
   void progress(const Progress& now) override;
   void beginning() override;
+  void earlier_figures(const ExperimentResult& earlier) override;
 
   /// Ends the recording: names of the files that it wrote, in the folder.
   std::vector<std::string> finish();
@@ -31,13 +32,17 @@ class RunProfile final : public ForwardedProgress {
   const std::optional<Error>& unwritten() const { return unwritten_; }
 
  private:
+  /// Of the cycle that the step which was recorded last is in, from 1.
+  std::int64_t cycle() const;
   void write(const profiler::Profile& profile);
 
   const Options options_;
   const std::filesystem::path folder_;
   std::unique_ptr<profiler::Profile> profile_;  ///< null: none is asked for
   bool is_recording_ = false;
-  std::int64_t cycle_ = 0, steps_ = 0;
+  std::int64_t earlier_steps_ = 0;  ///< that earlier parts of a resumed run have done
+  std::int64_t steps_ = 0;          ///< done, theirs included
+  bool has_recorded_ = false;
   std::vector<std::string> files_;
   std::optional<Error> unwritten_;
 };

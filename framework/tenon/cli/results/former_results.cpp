@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace tenon::cli {
 
@@ -42,6 +43,7 @@ std::vector<std::string> ResultFiles::present_in(const fs::path& folder) const {
   std::vector<std::string> wanted = {kSettingsFile, kStateFile, kReportFile, kCellsFolder, kResultFile};
   std::vector<std::string> recorded = recorded_files();
   recorded.insert(recorded.end(), more_.begin(), more_.end());
+  std::ranges::copy(profile_files(folder), std::back_inserter(recorded));
   for (const std::string& name : recorded) {
     wanted.push_back(name);
     for (std::string& earlier : earlier_recordings(folder, name)) wanted.push_back(std::move(earlier));

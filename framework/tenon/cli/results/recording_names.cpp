@@ -57,6 +57,18 @@ bool is_step(const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> profile_files(const fs::path& folder) {
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const auto ends = [&](std::string_view suffix) { return name.ends_with(suffix); };
+    if (name.starts_with("profile.") && (ends(".txt") || ends(".chrome.json") || ends(".folded")))
+      files.push_back(name);
+  }
+  return files;
+}
+
 std::vector<std::string> earlier_recordings(const fs::path& folder, const std::string& file) {
   const auto [stem, suffix] = parts_of(file);
   const std::string begin = stem + kUntil;
@@ -84,6 +96,17 @@ std::optional<std::int64_t> steps_in(const fs::path& state) {
 
 }  // namespace
 
+fs::path keep_recording(const fs::path& folder, const std::string& file, std::int64_t step) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / file, ignored)) return {};  // TensorBoard reads all files of its folder
+  const auto [stem, suffix] = parts_of(file);
+  fs::path kept = folder / fmt::format("{}{}{}{}", stem, kUntil, step, suffix);
+  for (int part = 2; fs::exists(kept, ignored); ++part)
+    kept = folder / fmt::format("{}{}{}-{}{}", stem, kUntil, step, part, suffix);
+  fs::rename(folder / file, kept, ignored);
+  return kept;
+}
+
 std::string keep_recordings(const fs::path& folder, const std::vector<std::string>& more, const RunState& state,
                             std::optional<std::int64_t> steps) {
   const std::optional<std::int64_t> saved = state.go_on ? steps_in(state.file) : std::nullopt;
@@ -91,16 +114,8 @@ std::string keep_recordings(const fs::path& folder, const std::vector<std::strin
   std::vector<std::string> files = recorded_files();
   files.insert(files.end(), more.begin(), more.end());
   std::string last;
-  for (const std::string& file : files) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(folder / file, ignored)) continue;  // TensorBoard reads all files of its folder
-    const auto [stem, suffix] = parts_of(file);
-    fs::path kept = folder / fmt::format("{}{}{}{}", stem, kUntil, step, suffix);
-    for (int part = 2; fs::exists(kept, ignored); ++part)
-      kept = folder / fmt::format("{}{}{}-{}{}", stem, kUntil, step, part, suffix);
-    fs::rename(folder / file, kept, ignored);
-    last = kept.string();
-  }
+  for (const std::string& file : files)
+    if (const fs::path kept = keep_recording(folder, file, step); !kept.empty()) last = kept.string();
   if (last.empty() || !saved || saved == steps) return {};
   return fmt::format(
       "what was recorded before is kept, as {}; what it has after step {} is run again, and recorded again", last,

@@ -5,6 +5,8 @@
 #include <tenon/replay/results/site_series.h>
 #include <tenon/replay/trace/trace_builder.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -89,8 +91,24 @@ class StepEvidence {
   std::size_t ends_ = 0;
 };
 
+/// By number of allocation.
+std::vector<bool> freed_blocks(const Trace& trace) {
+  std::vector<std::size_t> allocation_in(trace.slot_count);
+  std::vector<bool> is_freed(trace.facts.allocations);
+  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
+    if (entry.kind == EventKind::kAllocate) allocation_in[entry.slot] = allocation;
+    if (entry.kind == EventKind::kFree) is_freed[allocation_in[entry.slot]] = true;
+  });
+  return is_freed;
+}
+
+enum class Beat {
+  kReturned,  ///< a request whose blocks are mostly given back: caches and leaks may agree in how often they come
+  kAny,
+};
+
 /// Ends of steps at a request that comes once in each; false where there is none.
-bool told_by_requests(const Trace& trace, bool of_any_size, Steps& steps) {
+bool told_by_requests(const Trace& trace, Beat beats, bool of_any_size, Steps& steps) {
   const auto request_at = [&](const TraceEvent& entry, std::size_t allocation) {
     Request request = request_of(trace, entry, allocation);
     if (of_any_size) std::get<1>(request) = 0;
@@ -100,16 +118,23 @@ bool told_by_requests(const Trace& trace, bool of_any_size, Steps& steps) {
     return entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
            (!of_any_size || stack_of(trace, allocation) != 0);
   };
-  std::map<Request, std::uint64_t> counts;
+  const std::vector<bool> is_freed = freed_blocks(trace);
+  std::map<Request, std::uint64_t> counts, given_back;
   std::vector<Request> order;
   each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
     if (!is_one(entry, allocation)) return;
     const Request request = request_at(entry, allocation);
     if (++counts[request] == 1) order.push_back(request);
+    given_back[request] += is_freed[allocation];
   });
+  if (beats == Beat::kReturned)
+    std::erase_if(counts, [&](const auto& counted) { return 2 * given_back[counted.first] < counted.second; });
   const std::uint64_t count = steps_by_counts(counts);
   if (count == 0) return false;
-  const auto beat = std::ranges::find_if(order, [&](const Request& request) { return counts[request] == count; });
+  const auto beat = std::ranges::find_if(order, [&](const Request& request) {
+    const auto counted = counts.find(request);
+    return counted != counts.end() && counted->second == count;
+  });
   each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
     if (is_one(entry, allocation) && request_at(entry, allocation) == *beat) steps.ends.push_back(event);
   });
@@ -117,6 +142,11 @@ bool told_by_requests(const Trace& trace, bool of_any_size, Steps& steps) {
   steps.told_by = of_any_size ? "what is allocated at " + call_site(trace, stack)
                               : blocks_of(trace, *beat) + (stack != 0 ? " at " + call_site(trace, stack) : "");
   return true;
+}
+
+std::string why_unknown(std::size_t steps) {
+  if (steps == 0) return "no mark names a step, and no requests come equally often, as those of a step do";
+  return fmt::format("{} steps are too few to tell growth: there have to be more than {}", steps, kLeastStepsOfGrowth);
 }
 
 }  // namespace
@@ -132,16 +162,23 @@ Steps steps_of(const Trace& trace) {
   }
   steps.ends.clear();
   // Where every batch has another length, its stacks still come as often.
-  if (!told_by_requests(trace, /*of_any_size=*/false, steps) && !trace.stack_of_allocation.empty())
-    told_by_requests(trace, /*of_any_size=*/true, steps);
+  const bool has_stacks = !trace.stack_of_allocation.empty();
+  for (const Beat beats : {Beat::kReturned, Beat::kAny})
+    for (const bool of_any_size : {false, true})
+      if ((!of_any_size || has_stacks) && told_by_requests(trace, beats, of_any_size, steps)) return steps;
   return steps;
 }
 
 HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   Steps steps = steps_of(trace);
+  const std::size_t all_steps = steps.ends.size();
   if (steps.ends.size() >= kLeastStepsOfGrowth + kWarmup)
     steps.ends.erase(steps.ends.begin(), steps.ends.begin() + kWarmup);
-  if (steps.ends.size() <= kLeastStepsOfGrowth) return {};
+  if (steps.ends.size() <= kLeastStepsOfGrowth) {
+    HistoryGrowth unknown;
+    unknown.unknown_because = why_unknown(all_steps);
+    return unknown;
+  }
   HistoryGrowth growth{
       .steps = steps.ends.size() - 1, .told_by = steps.told_by, .sites = {}, .begins = steps.ends.front()};
   const std::size_t stride = (steps.ends.size() + kMostEnds - 1) / kMostEnds;
@@ -161,16 +198,17 @@ HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   growth.sites = series.growing(static_cast<double>(stride));
   double all = 0;
   for (const GrowingSite& site : growth.sites) all += site.bytes_per_step;
-  return steps.told_by == kByMarks || evidence.is_convincing(all) ? growth : HistoryGrowth{};
+  if (steps.told_by == kByMarks || evidence.is_convincing(all)) return growth;
+  HistoryGrowth unknown;
+  unknown.unknown_because = fmt::format(
+      "{} comes {} times, which may be steps or layers of one: too little is given back in between, and there is no "
+      "backward pass",
+      steps.told_by, all_steps);
+  return unknown;
 }
 
 Trace without_growth(const Trace& trace, const HistoryGrowth& growth, bool names_all_frames) {
-  std::vector<std::size_t> allocation_in(trace.slot_count);
-  std::vector<bool> is_freed(trace.facts.allocations);
-  each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
-    if (entry.kind == EventKind::kAllocate) allocation_in[entry.slot] = allocation;
-    if (entry.kind == EventKind::kFree) is_freed[allocation_in[entry.slot]] = true;
-  });
+  const std::vector<bool> is_freed = freed_blocks(trace);
   GrowingRequests grows(growth, trace, names_all_frames);
   const auto is_leaked = [&](const TraceEvent& entry, std::uint64_t event, std::size_t allocation) {
     return !is_freed[allocation] && grows.contain(entry, event, allocation);

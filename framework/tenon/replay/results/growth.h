@@ -16,7 +16,8 @@ struct Steps {
   std::string told_by;  ///< "marks", or the allocation or call site that comes once a step; empty: no steps are known
 };
 /// By marks whose names begin with "step", "iteration" or "ProfilerStep"; where there are none, by what is allocated as
-/// often as many other things are, and least often of these: once a step. Fewer than four steps are none.
+/// often as many other things are, and least often of these: once a step. What is mostly given back is asked first: a
+/// cache that is filled and a leak may come equally often. Fewer than four steps are none.
 TENON_API Steps steps_of(const Trace& trace);
 
 struct GrowingSite {
@@ -33,6 +34,7 @@ struct GrowingSite {
 struct HistoryGrowth {
   std::uint64_t steps = 0;  ///< that were compared; 0: none are known
   std::string told_by;
+  std::string unknown_because;  ///< where no steps are known: why
   std::vector<GrowingSite> sites;  ///< those that grow most first; empty: nothing does
   std::uint64_t begins = 0;        ///< events before the first step that was compared
 };

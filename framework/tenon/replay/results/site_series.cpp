@@ -91,11 +91,24 @@ std::vector<GrowingSite> SiteSeries::growing(double steps_between) const {
     const auto& [stack, bytes, stream] = site.request;
     if (stack == 0 && !site.survivors.empty()) classes[{stream, size_class(bytes)}].push_back(&site);
   }
-  std::map<std::uint64_t, std::vector<const Site*>> rest;
-  for (const auto& [group, members] : classes)
-    if (!add_if_growing(all, together(members), steps_between))
-      rest[group[0]].insert(rest[group[0]].end(), members.begin(), members.end());
-  for (const auto& [stream, members] : rest) add_if_growing(all, together(members), steps_between);
+  // A leak of random sizes has blocks of several classes: one line a stream.
+  struct OfStream {
+    std::vector<const Site*> growing, rest;
+  };
+  std::map<std::uint64_t, OfStream> streams;
+  const auto grows = [&](const std::vector<const Site*>& members) {
+    std::vector<GrowingSite> found;
+    return !members.empty() && add_if_growing(found, together(members), steps_between);
+  };
+  for (const auto& [group, members] : classes) {
+    OfStream& of = streams[group[0]];
+    auto& to = grows(members) ? of.growing : of.rest;
+    to.insert(to.end(), members.begin(), members.end());
+  }
+  for (auto& [stream, of] : streams) {
+    if (grows(of.rest)) of.growing.insert(of.growing.end(), of.rest.begin(), of.rest.end());
+    if (!of.growing.empty()) add_if_growing(all, together(of.growing), steps_between);
+  }
   std::ranges::stable_sort(all, std::ranges::greater(), &GrowingSite::bytes_per_step);
   return all;
 }

@@ -11,10 +11,24 @@
 
 namespace tenon {
 
+namespace {
+
+constexpr const char* kMarkInPyTorch =
+    "Record ten steps or more with call stacks, and mark each, so that leaks are found and named:\n"
+    "  torch.cuda.memory._record_memory_history(stacks=\"all\", max_entries=1_000_000)\n"
+    "  with torch.profiler.record_function(f\"step {i}\"): ...  # one step\n";
+constexpr const char* kMark =
+    "Record ten steps or more, and mark the end of each, so that leaks are found: a line `m step 3` of the file, or "
+    "ProfilerStep#3 of a profiler's trace.\n";
+
+}  // namespace
+
 std::string growth_text(const replay::Diagnosis& diagnosis) {
   const replay::HistoryGrowth& growth = diagnosis.growth;
   constexpr std::size_t kNamed = 8;
-  if (growth.steps == 0) return {};
+  if (growth.steps == 0)
+    return fmt::format("Whether memory grows from step to step cannot be told: {}.\n{}", growth.unknown_because,
+                       diagnosis.is_pytorch ? kMarkInPyTorch : kMark);
   const std::string steps = fmt::format("{} steps, told by {}", growth.steps, growth.told_by);
   if (growth.sites.empty()) return fmt::format("Nothing grows from step to step ({}).\n", steps);
   const double all = std::accumulate(growth.sites.begin(), growth.sites.end(), 0.0,
@@ -42,6 +56,8 @@ std::string growth_text(const replay::Diagnosis& diagnosis) {
 std::string growth_json(const replay::Diagnosis& diagnosis) {
   const replay::HistoryGrowth& growth = diagnosis.growth;
   nlohmann::ordered_json json = {{"steps", growth.steps}, {"told_by", growth.told_by}};
+  json["unknown_because"] = nullptr;
+  if (!growth.unknown_because.empty()) json["unknown_because"] = growth.unknown_because;
   json["sites"] = nlohmann::ordered_json::array();
   for (const replay::GrowingSite& site : growth.sites)
     json["sites"].push_back(
