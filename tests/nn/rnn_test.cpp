@@ -105,6 +105,29 @@ TEST(Recurrent, RnnAgreesWithPyTorch) {
         {0.401276589529, 1.46121210157, 1.76379856311, -43.5581478131});
 }
 
+TEST(Recurrent, CellsTakeAnInputWithoutABatch) {
+  const auto filled = [](auto cell) {
+    const NoGradGuard guard;
+    for (Tensor& p : cell->parameters()) p.copy_(tenon::arange(p.numel()).view(p.sizes()) * 0.1 - 0.3);
+    return cell;
+  };
+  const auto same = [](const Tensor& y, const std::vector<double>& expected) {
+    EXPECT_TRUE(y.allclose(tenon::tensor(expected, TensorOptions(kFloat32)), 1e-5, 1e-6));
+  };
+  const Tensor x = tenon::tensor({0.5, -1.0}, TensorOptions(kFloat32));
+  const Tensor h = tenon::tensor({0.1, 0.2, 0.3}, TensorOptions(kFloat32));
+  same(filled(nn::RNNCell(2, 3))(x, h), {-0.5716699957847595, -0.3539917767047882, -0.08975780010223389});
+  same(filled(nn::GRUCell(2, 3))(x, h), {0.13929252326488495, 0.2650197148323059, 0.3824853003025055});
+  const auto [first, second] = filled(nn::LSTMCell(2, 3))(x, std::tuple(h, h));
+  same(first, {0.2683144509792328, 0.39693352580070496, 0.5211524367332458});
+  same(second, {0.32017821073532104, 0.476168692111969, 0.6431388854980469});
+  EXPECT_EQ(nn::GRUCell(2, 3)(x).sizes().vec(), (std::vector<std::int64_t>{3}));
+  EXPECT_NE(message_of([] {
+              nn::RNNCell(2, 3)(ones({2, 2, 2}));
+            }).find("to be 1D or 2D, got 3D instead"),
+            std::string::npos);
+}
+
 TEST(Recurrent, CellsAgreeWithPyTorch) {
   {
     nn::LSTMCell cell(5, 4);

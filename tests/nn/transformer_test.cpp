@@ -175,6 +175,13 @@ TEST(MultiheadAttention, RefusesHeadsThatDoNotDivide) {
   EXPECT_THROW(nn::MultiheadAttention(6, 2)(rand({4, 2, 5}), rand({4, 2, 6}), rand({4, 2, 6})), Error);
 }
 
+TEST(MultiheadAttention, RefusesAKeyOfAnotherBatchSize) {
+  const std::string message = message_of([] {
+    nn::MultiheadAttention(4, 2)(ones({2, 1, 4}), ones({1, 2, 4}), ones({1, 2, 4}));
+  });
+  EXPECT_NE(message.find("query and key must have the same batch size, got 1 and 2"), std::string::npos) << message;
+}
+
 TEST(Transformer, EncoderLayerAgreesWithPyTorch) {
   nn::TransformerEncoderLayer layer(
       nn::TransformerEncoderLayerOptions(6, 2).dim_feedforward(8).dropout(0).activation(kGELU));

@@ -179,6 +179,10 @@ TEST(Pad, ModulesPadTheLastDimensionFirst) {
   EXPECT_EQ(nn::ConstantPad3d(nn::ConstantPad3dOptions(1, 2.0))(tenon::zeros({1, 1, 1, 1, 1})).sum().item<float>(),
             2 * 26);
   EXPECT_EQ(nn::ZeroPad2d(nn::ZeroPad2dOptions(1))(x).sizes().vec(), (std::vector<std::int64_t>{1, 1, 4, 5}));
+  EXPECT_TRUE(nn::ZeroPad1d(nn::ZeroPad1dOptions({1, 2}))(x[0]).index({0, 1}).equal(
+      tenon::tensor({0.0f, 3.0f, 4.0f, 5.0f, 0.0f, 0.0f})));
+  EXPECT_EQ(nn::ZeroPad3d(nn::ZeroPad3dOptions({0, 0, 1, 0, 2, 0}))(x).sizes().vec(),
+            (std::vector<std::int64_t>{1, 3, 3, 3}));
   std::ostringstream text;
   text << nn::ConstantPad1d(nn::ConstantPad1dOptions({1, 2}, 3.5));
   EXPECT_EQ(text.str(), "tenon::nn::ConstantPad1d(padding=[1, 2], value=3.5)");

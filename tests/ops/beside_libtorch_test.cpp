@@ -9,6 +9,7 @@
 #include <tenon/nn/functional/vision.h>
 #include <tenon/nn/modules/batch_norm.h>
 #include <tenon/nn/modules/linear.h>
+#include <tenon/nn/modules/pooling.h>
 #include <tenon/ops/all_ops.h>
 #include <tenon/ops/nn/recurrent/packing.h>
 #include <tenon/ops/nn/recurrent/rnn.h>
@@ -23,6 +24,7 @@ namespace tenon::test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor leaf(const std::vector<double>& values) { return tensor(values, TensorOptions(kFloat64)).requires_grad_(true); }
 
@@ -181,6 +183,18 @@ TEST(BesideLibtorch, AWindowOfZerosHasNoInfiniteSlope) {
   const Tensor y = nn::functional::lp_pool1d(x.reshape({1, 4}), nn::functional::LPPool1dFuncOptions(2, 2));
   expect_tensor(y, {1, 2}, kFloat64, {0, 5});
   expect_tensor(slope_of(y, x), {4}, kFloat64, {0, 0, 0.6, 0.8});
+}
+
+TEST(BesideLibtorch, WindowsOfVolumesHaveNorms) {
+  const Tensor x = (arange(24, kFloat64) / 4 - 3).requires_grad_(true);
+  const auto options = nn::functional::LPPool3dFuncOptions(2, {1, 2, 3}).stride({1, 1, 2}).ceil_mode(true);
+  const Tensor y = nn::functional::lp_pool3d(x.view({1, 2, 3, 4}), options);
+  expect_tensor(y, {1, 2, 2, 2}, kFloat64,
+                {5.667892024377317, 4.763139720814412, 3.3354160160315836, 2.48746859276655, 2.2638462845343543,
+                 3.031088913245535, 4.4860896112315904, 5.356071321407137});
+  expect_tensor(slope_of(y, x).narrow(0, 0, 4), {4}, kFloat64,
+                {-0.5292973096694771, -0.48518920053035397, -1.2283769130134479, -0.7085662394599953});
+  EXPECT_TRUE(nn::LPPool3d(options)(x.view({1, 2, 3, 4})).equal(y));
 }
 
 TEST(BesideLibtorch, MeansOfIntegersAreCutOff) {
@@ -429,7 +443,6 @@ TEST(BesideLibtorch, ANumberThatIsNotReplacedHangsOnTheSourceAllTheSame) {
   expect_tensor(masked_scatter(tensor(1.), tensor(false), empty({0})), {}, kFloat32, {1});
 }
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(BesideLibtorch, AtZeroAnInfiniteAlphaOfEluIsNotRead) {
@@ -562,6 +575,28 @@ TEST(BesideLibtorch, ACellRefusesAStateOfAnotherBatch) {
         lstm_cell(x, {ones({2, 3}), ones({1, 3})}, w, ones({12, 3}), {}, {});
       },
       "Input batch size 2 doesn't match hidden1 batch size 1");
+}
+
+TEST(BesideLibtorch, OfNaNTheSlopeOfARecurrentReluIsOne) {
+  const Tensor x = leaf({kNaN}), w = full({1, 1}, 2, TensorOptions(kFloat64));
+  const Tensor h = zeros({1, 1, 1}, TensorOptions(kFloat64));
+  const auto y = std::get<0>(rnn_relu(x.view({1, 1, 1}), h, {w, w}, false, 1, 0, false, false, false));
+  expect_tensor(slope_of(y, x), {1}, kFloat64, {2});
+}
+
+TEST(BesideLibtorch, TheSecondSlopeOfGeluKeepsItsDigitsFarFromZero) {
+  const Tensor x = tensor({3.28125, 2.75, -3.5, 4.}, TensorOptions(kFloat32)).requires_grad_(true);
+  const Tensor first = autograd::grad({gelu(x, "tanh").sum()}, {x}, {}, true, true)[0];
+  const std::vector<double> second{-0.0160137497666872, -0.05206602009844705, -0.008549459160865075,
+                                   -0.0014740596637657867};
+  const Tensor difference = slope_of(first, x) - tensor(second, TensorOptions(kFloat32));
+  EXPECT_LT(difference.abs().max().item<float>(), 1e-6F);
+}
+
+TEST(BesideLibtorch, ATargetOfTheLogitsSizesIsChances) {
+  expect_error([] { cross_entropy_loss(ones({1}), ones({1}, kUInt8)); },
+               "Expected floating point type for target with class probabilities, got Byte");
+  expect_error([] { cross_entropy_loss(ones({2, 3}), ones({2, 3}, kInt64)); }, "got Long");
 }
 
 TEST(BesideLibtorch, TheClassesOfASoftMarginAreTheInputs) {

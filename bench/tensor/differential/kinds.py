@@ -336,6 +336,8 @@ PLAIN = {
     "s": lambda c: c.number(), "b": lambda c: c.r.choice(("B0", "B1")),
     "step": lambda c: c.r.choice([*NUMBERS, "Si300", "Sr-inf", "Srnan", "Sb1"]),
     "dim": lambda c: f"I{c.along() if c.dim is None else c.a_dim()}", "dim0": lambda c: f"I{c.along()}",
+    "last": lambda c: f"I{c.sizes[-1] if c.sizes and c.chance(0.9) else c.r.randrange(1, 5)}",
+    "channels": lambda c: f"I{c.sizes[1] if len(c.sizes) > 1 and c.chance(0.9) else c.r.randrange(1, 5)}",
     "dtype": lambda c: "D" + c.r.choice(DTYPES),
     "sizes2": lambda c: listed(c.r.choice(([], [0], [2], [3, 2], [1, 2], [2, 1, 2]))),
     "sizes1": lambda c: listed(c.sizes[c.r.randrange(len(c.sizes) + 1):] or [2]),

@@ -59,6 +59,7 @@ std::string outcome(const Row& row, Arguments& arguments, const Flags& flags) {
     std::optional<torch::InferenceMode> inference;
     if (flags.guard == "nograd") no_grad.emplace();
     if (flags.guard == "inference") inference.emplace();
+    begin_call();
     arguments.copies_leaves = flags.in_place && flags.guard == "-";
     auto values = row.call(arguments);
     if (flags.in_place) {

@@ -8,8 +8,10 @@
 
 namespace differential {
 
+/// Its parameters in the dtype of x, as a user's model has them, and filled by the rule.
 template <class M>
-void fill(M& module) {
+void fill(M& module, const Tensor& x) {
+  if (torch::isFloatingType(x.scalar_type())) module->to(x.scalar_type());
   const torch::NoGradGuard guard;
   std::uint64_t seed = 100;
   for (auto& parameter : module->parameters()) parameter.copy_(weights(parameter, ++seed));
@@ -40,7 +42,7 @@ std::string described(M& module) {
 /// What the module makes of its inputs, in training, and the gradients of its parameters.
 template <class M, class... Inputs>
 std::tuple<std::string, Tensors> run(M module, bool train, Inputs... inputs) {
-  fill(module);
+  fill(module, std::get<0>(std::tie(inputs...)));
   module->train(train);
   auto y = module->forward(inputs...);
   Tensors all{y};
@@ -49,12 +51,17 @@ std::tuple<std::string, Tensors> run(M module, bool train, Inputs... inputs) {
     if (!parameters.empty()) {
       auto sum = (y * weights(y, 5)).sum();
       for (auto& gradient : torch::autograd::grad({sum}, parameters, {}, true, false, true)) {
-        all.push_back(gradient.defined() ? gradient.detach()
-                                         : gradient);  // whether it is a view follows from the formula
+        // How it lies and whether it is a view follow from the formula.
+        all.push_back(gradient.defined() ? gradient.detach().contiguous() : gradient);
       }
     }
   }
-  for (const auto& buffer : module->buffers()) all.push_back(buffer);
+  for (const auto& buffer : module->named_buffers()) {
+    // The number of batches stays an integer when a module becomes one of another dtype, as in PyTorch's Python;
+    // libtorch's front end casts it.
+    const bool counts = buffer.key().find("num_batches_tracked") != std::string::npos;
+    all.push_back(counts ? buffer.value().to(torch::kInt64) : buffer.value());
+  }
   return {described(module), all};
 }
 

@@ -132,11 +132,52 @@ Tensor contiguous(const std::vector<std::int64_t>& sizes, torch::ScalarType dtyp
   return dtype == torch::kFloat64 ? made : made.to(dtype);
 }
 
+/// How much one rounding to this dtype changes a number, relative to it.
+double rounding_of(torch::ScalarType dtype) {
+  return std::ldexp(1.0, dtype == torch::kFloat32    ? -24
+                         : dtype == torch::kHalf     ? -11
+                         : dtype == torch::kBFloat16 ? -8
+                                                     : -53);
+}
+
+/// The numbers each moved by up to one rounding of `dtype`: what a call of that dtype cannot tell from its own.
+Tensor shaken(const Tensor& plain, torch::ScalarType dtype, std::uint64_t seed) {
+  auto result = plain.contiguous().clone();
+  auto* data = result.data_ptr<double>();
+  Draw draw(seed);
+  for (std::int64_t at = 0; at < result.numel(); ++at) {
+    const double part = static_cast<double>(draw() % 2001) / 1000 - 1;
+    data[at] *= 1 + rounding_of(dtype) * part;
+  }
+  return result;
+}
+
+/// How the operands of this call are moved ("~3"), if they are.
+struct Moved {
+  torch::ScalarType dtype;
+  std::uint64_t way;
+};
+std::optional<Moved> moved;
+
+/// The numbers of a dtype; "f64<bf16" are those of bf16 in float64, "f64<bf16~3" these moved by a rounding in a third
+/// way.
+Tensor drawn(const std::vector<std::int64_t>& sizes, const std::string& word, const std::string& kind,
+             std::uint64_t seed) {
+  const auto less = word.find('<');
+  if (less == std::string::npos) return contiguous(sizes, dtype_of(word), kind, seed);
+  const auto tilde = word.find('~');
+  const auto dtype = dtype_of(word.substr(less + 1, tilde == std::string::npos ? tilde : tilde - less - 1));
+  const auto wide = contiguous(sizes, dtype, kind, seed).to(dtype_of(word.substr(0, less)));
+  if (tilde == std::string::npos) return wide;
+  moved = {dtype, std::strtoull(word.c_str() + tilde + 1, nullptr, 10)};
+  return shaken(wide, dtype, seed * 31 + moved->way);
+}
+
 /// A tensor of these sizes whose elements lie so: c in order, t turned, s with gaps, o behind an offset, e with a
 /// first dimension of stride 0, l channels last.
-Tensor laid_out(const std::vector<std::int64_t>& sizes, torch::ScalarType dtype, char layout, const std::string& kind,
+Tensor laid_out(const std::vector<std::int64_t>& sizes, const std::string& dtype, char layout, const std::string& kind,
                 std::uint64_t seed) {
-  auto plain = contiguous(sizes, dtype, kind, seed);
+  auto plain = drawn(sizes, dtype, kind, seed);
   const auto dims = static_cast<std::int64_t>(sizes.size());
   if (layout == 't' && dims >= 2) return plain.transpose(0, dims - 1).contiguous().transpose(0, dims - 1);
   if (layout == 's' && dims >= 1) {
@@ -183,7 +224,7 @@ Tensor Arguments::make(const std::string& word) {
   }
   const auto parts = split(word, ':');
   if (parts.size() < 6 || parts[0] != "T") throw BadCall("not a tensor: " + word);
-  auto made = laid_out(numbers(parts[2], 'x'), dtype_of(parts[1]), parts[3].at(0), parts[4],
+  auto made = laid_out(numbers(parts[2], 'x'), parts[1], parts[3].at(0), parts[4],
                        static_cast<std::uint64_t>(std::strtoull(parts[5].c_str(), nullptr, 10)));
   made = made.detach();
   if (parts.size() > 6 && parts[6] == "g") {
@@ -250,11 +291,13 @@ std::string written(const Tensor& tensor) {
 
 std::string written(const Value& value) { return value.text.empty() ? written(value.tensor) : value.text; }
 
+void begin_call() { moved.reset(); }
+
 Tensor weights(const Tensor& like, std::uint64_t seed) {
   const auto sizes = like.sizes();
-  return contiguous(std::vector<std::int64_t>(sizes.begin(), sizes.end()), torch::kFloat64, "n", seed)
-      .mul(0.25)
-      .to(like.scalar_type());
+  auto plain = contiguous(std::vector<std::int64_t>(sizes.begin(), sizes.end()), torch::kFloat64, "n", seed).mul(0.25);
+  if (moved) plain = shaken(plain, moved->dtype, seed * 31 + moved->way);
+  return plain.to(like.scalar_type());
 }
 
 }  // namespace differential

@@ -53,6 +53,9 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
+/// Forgets that operands were moved: the next call begins.
+void begin_call();
+
 /// What one call gave: tensors, numbers, texts.
 struct Value {
   Tensor tensor;
@@ -63,7 +66,8 @@ using Values = std::vector<Value>;
 /// dtype:sizes:strides:flags:bytes, the elements in their order; "undefined" for none.
 std::string written(const Tensor& tensor);
 std::string written(const Value& value);
-/// Numbers between -1 and 1 that depend on sizes and seed alone.
+/// Numbers between -1 and 1 that depend on sizes and seed alone; moved by a rounding where the operands of the call
+/// are.
 Tensor weights(const Tensor& like, std::uint64_t seed);
 
 }  // namespace differential

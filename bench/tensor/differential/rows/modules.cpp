@@ -11,7 +11,7 @@ namespace nn = torch::nn;
 using Int = std::int64_t;
 
 void layers() {
-  add("nn.Linear", "x int(1..4) int(1..3) b b", [](Tensor x, Int in, Int out, bool bias, bool train) {
+  add("nn.Linear", "x last int(1..3) b b", [](Tensor x, Int in, Int out, bool bias, bool train) {
     return run(nn::Linear(nn::LinearOptions(in, out).bias(bias)), train, x);
   });
   add("nn.Identity", "x b", [](Tensor x, bool train) { return run(nn::Identity(), train, x); });
@@ -30,21 +30,21 @@ void layers() {
   add("nn.LayerNorm", "x sizes1 b b", [](Tensor x, Ints shape, bool affine, bool train) {
     return run(nn::LayerNorm(nn::LayerNormOptions(shape).elementwise_affine(affine)), train, x);
   });
-  add("nn.GroupNorm", "x4 int(1..3) int(1..4) b b", [](Tensor x, Int groups, Int channels, bool affine, bool train) {
+  add("nn.GroupNorm", "x4 int(1..3) channels b b", [](Tensor x, Int groups, Int channels, bool affine, bool train) {
     return run(nn::GroupNorm(nn::GroupNormOptions(groups, channels).affine(affine)), train, x);
   });
 #define BATCH(D, words)                                                                                             \
-  add("nn.BatchNorm" #D "d", words " int(1..4) b b b", [](Tensor x, Int n, bool affine, bool track, bool train) {   \
+  add("nn.BatchNorm" #D "d", words " channels b b b", [](Tensor x, Int n, bool affine, bool track, bool train) {   \
     return run(nn::BatchNorm##D##d(nn::BatchNorm##D##dOptions(n).affine(affine).track_running_stats(track)), train, x); \
   });                                                                                                               \
-  add("nn.InstanceNorm" #D "d", words " int(1..4) b b b", [](Tensor x, Int n, bool affine, bool track, bool train) { \
+  add("nn.InstanceNorm" #D "d", words " channels b b b", [](Tensor x, Int n, bool affine, bool track, bool train) { \
     return run(nn::InstanceNorm##D##d(nn::InstanceNorm##D##dOptions(n).affine(affine).track_running_stats(track)),  \
                train, x);                                                                                           \
   });
   BATCH(1, "x3") BATCH(2, "x4") BATCH(3, "x5")
 #undef BATCH
 #define CONV(D, words)                                                                                               \
-  add("nn.Conv" #D "d", words " int(1..4) int(1..4) int(1..3) int(1..2) int(0..1) int(1..2) b b",                    \
+  add("nn.Conv" #D "d", words " channels int(1..4) int(1..3) int(1..2) int(0..1) int(1..2) b b",                    \
       [](Tensor x, Int in, Int out, Int k, Int stride, Int padding, Int groups, bool bias, bool train) {             \
         return run(nn::Conv##D##d(                                                                                   \
                        nn::Conv##D##dOptions(in, out, k).stride(stride).padding(padding).groups(groups).bias(bias)), \
@@ -97,33 +97,33 @@ void pools() {
 
 void recurrent() {
 #define RECURRENT(name)                                                                                              \
-  add("nn." #name, "x3 int(1..4) int(1..3) int(1..2) b b b",                                                         \
+  add("nn." #name, "x3 last int(1..3) int(1..2) b b b",                                                         \
       [](Tensor x, Int in, Int hidden, Int layers, bool bias, bool batch_first, bool both) {                         \
         nn::name module(                                                                                             \
             nn::name##Options(in, hidden).num_layers(layers).bias(bias).batch_first(batch_first).bidirectional(both)); \
-        fill(module);                                                                                                \
+        fill(module, x);                                                                                             \
         const auto [y, state] = module->forward(x);                                                                  \
         std::string text = described(module);                                                                        \
         return std::tuple<std::string, Tensor>(text, y);                                                             \
       });
   RECURRENT(RNN) RECURRENT(LSTM) RECURRENT(GRU)
 #undef RECURRENT
-  add("nn.GRUCell", "matrix int(1..4) int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
+  add("nn.GRUCell", "matrix last int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
     return run(nn::GRUCell(nn::GRUCellOptions(in, hidden).bias(bias)), true, x);
   });
-  add("nn.RNNCell", "matrix int(1..4) int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
+  add("nn.RNNCell", "matrix last int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
     return run(nn::RNNCell(nn::RNNCellOptions(in, hidden).bias(bias)), true, x);
   });
-  add("nn.MultiheadAttention", "x3 int(1..4) int(1..2) b", [](Tensor x, Int width, Int heads, bool bias) {
+  add("nn.MultiheadAttention", "x3 last int(1..2) b", [](Tensor x, Int width, Int heads, bool bias) {
     nn::MultiheadAttention module(nn::MultiheadAttentionOptions(width, heads).bias(bias));
-    fill(module);
+    fill(module, x);
     const auto [y, w] = module->forward(x, x, x);
     return std::tuple<std::string, Tensor, Tensor>(described(module), y, w);
   });
-  add("nn.TransformerEncoderLayer", "x3 int(1..4) int(1..2)", [](Tensor x, Int width, Int heads) {
+  add("nn.TransformerEncoderLayer", "x3 last int(1..2)", [](Tensor x, Int width, Int heads) {
     nn::TransformerEncoderLayer module(
         nn::TransformerEncoderLayerOptions(width, heads).dim_feedforward(4).dropout(0.0));
-    fill(module);
+    fill(module, x);
     auto y = module->forward(x);
     return std::tuple<std::string, Tensor>(described(module), y);
   });

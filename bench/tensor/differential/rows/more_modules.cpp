@@ -12,13 +12,13 @@ using Int = std::int64_t;
 
 void layers() {
 #define TRANSPOSED(D, words)                                                                                           \
-  add("nn.ConvTranspose" #D "d", words " int(1..4) int(1..3) int(1..3) int(1..2) int(0..1) int(0..1) b",               \
+  add("nn.ConvTranspose" #D "d", words " channels int(1..3) int(1..3) int(1..2) int(0..1) int(0..1) b",               \
       [](Tensor x, Int in, Int out, Int k, Int stride, Int padding, Int more, bool bias) {                             \
         return run(nn::ConvTranspose##D##d(                                                                            \
                        nn::ConvTranspose##D##dOptions(in, out, k).stride(stride).padding(padding).output_padding(more).bias(bias)), \
                    true, x);                                                                                           \
       });                                                                                                              \
-  add("nn.Conv" #D "d.mode", words " int(1..4) int(1..3) int(1..3) int(0..2) text(zeros|reflect|replicate|circular)",  \
+  add("nn.Conv" #D "d.mode", words " channels int(1..3) int(1..3) int(0..2) text(zeros|reflect|replicate|circular)",  \
       [](Tensor x, Int in, Int out, Int k, Int padding, std::string mode) {                                            \
         auto options = nn::Conv##D##dOptions(in, out, k).padding(padding);                                             \
         if (mode == "reflect") options.padding_mode(torch::kReflect);                                                  \
@@ -66,7 +66,7 @@ void activations() {
   ALPHA(Softplus, "real(0.5|2.0)", nn::Softplus(nn::SoftplusOptions().beta(a).threshold(3)))
   ALPHA(Hardtanh, "real(0.5|2.0)", nn::Hardtanh(nn::HardtanhOptions().min_val(-a).max_val(a)))
 #undef ALPHA
-  add("nn.PReLU.channels", "x int(1..4)", [](Tensor x, Int n) { return run(nn::PReLU(nn::PReLUOptions().num_parameters(n).init(0.3)), true, x); });
+  add("nn.PReLU.channels", "x channels", [](Tensor x, Int n) { return run(nn::PReLU(nn::PReLUOptions().num_parameters(n).init(0.3)), true, x); });
   add("nn.RReLU.eval", "x", [](Tensor x) { return run(nn::RReLU(), false, x); });
   add("nn.GELU.tanh", "x", [](Tensor x) { return run(nn::GELU(nn::GELUOptions().approximate("tanh")), true, x); });
   add("nn.ReLU.inplace", "x", [](Tensor x) { return run(nn::ReLU(nn::ReLUOptions(true)), true, x * 1); });
@@ -90,70 +90,70 @@ void pools() {
   add("nn.LPPool" #D "d", words " real(1.0|2.0|3.0) int(1..3) b", [](Tensor x, double p, Int k, bool ceil) { \
     return run(nn::LPPool##D##d(nn::LPPool##D##dOptions(p, k).ceil_mode(ceil)), true, x);                   \
   });
-  LP(1, "x3") LP(2, "x4")
+  LP(1, "x3") LP(2, "x4") LP(3, "x5")
 #undef LP
 #define PAD(name, words) add("nn." #name, words " int(0..2)", [](Tensor x, Int n) { return run(nn::name(n), true, x); });
-  PAD(ReflectionPad3d, "x5")
+  PAD(ReflectionPad3d, "x5") PAD(ZeroPad1d, "x3") PAD(ZeroPad3d, "x5")
 #undef PAD
 }
 
 void recurrent() {
 #define RECURRENT(name, state)                                                                                       \
-  add("nn." #name ".train", "x3 int(1..4) int(1..3) int(1..2) b", [](Tensor x, Int in, Int hidden, Int layers, bool both) { \
+  add("nn." #name ".train", "x3 last int(1..3) int(1..2) b", [](Tensor x, Int in, Int hidden, Int layers, bool both) { \
     nn::name module(nn::name##Options(in, hidden).num_layers(layers).bidirectional(both));                           \
-    fill(module);                                                                                                    \
+    fill(module, x);                                                                                                 \
     const auto [y, h] = module->forward(x);                                                                          \
     Tensors all{y, state};                                                                                           \
     if (y.requires_grad()) {                                                                                         \
       for (auto& g : torch::autograd::grad({(y * weights(y, 5)).sum()}, module->parameters(), {}, true, false, true)) { \
-        all.push_back(g.defined() ? g.detach() : g);                                                                 \
+        all.push_back(g.defined() ? g.detach().contiguous() : g);                                                                 \
       }                                                                                                              \
     }                                                                                                                \
     return all;                                                                                                      \
   });
   RECURRENT(RNN, h) RECURRENT(LSTM, std::get<1>(h)) RECURRENT(GRU, h)
 #undef RECURRENT
-  add("nn.RNN.relu", "x3 int(1..4) int(1..3)", [](Tensor x, Int in, Int hidden) {
+  add("nn.RNN.relu", "x3 last int(1..3)", [](Tensor x, Int in, Int hidden) {
     nn::RNN module(nn::RNNOptions(in, hidden).nonlinearity(torch::kReLU));
-    fill(module);
+    fill(module, x);
     const auto [y, h] = module->forward(x);
     return std::tuple<std::string, Tensor, Tensor>(described(module), y, h);
   });
-  add("nn.LSTM.projected", "x3 int(1..4) int(2..3) b", [](Tensor x, Int in, Int hidden, bool both) {
+  add("nn.LSTM.projected", "x3 last int(2..3) b", [](Tensor x, Int in, Int hidden, bool both) {
     nn::LSTM module(nn::LSTMOptions(in, hidden).proj_size(1).bidirectional(both));
-    fill(module);
+    fill(module, x);
     const auto [y, h] = module->forward(x);
     return std::tuple<std::string, Tensor, Tensor>(described(module), y, std::get<0>(h));
   });
-  add("nn.LSTMCell", "matrix int(1..4) int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
+  add("nn.LSTMCell", "matrix last int(1..3) b", [](Tensor x, Int in, Int hidden, bool bias) {
     nn::LSTMCell module(nn::LSTMCellOptions(in, hidden).bias(bias));
-    fill(module);
+    fill(module, x);
     const auto [h, c] = module->forward(x);
     return std::tuple<std::string, Tensor, Tensor>(described(module), h, c);
   });
-  add("nn.TransformerEncoderLayer.gelu", "x3 int(1..4) int(1..2) b", [](Tensor x, Int width, Int heads, bool train) {
+  add("nn.TransformerEncoderLayer.gelu", "x3 last int(1..2) b", [](Tensor x, Int width, Int heads, bool train) {
     return run(nn::TransformerEncoderLayer(
                    nn::TransformerEncoderLayerOptions(width, heads).dim_feedforward(4).dropout(0.0).activation(torch::kGELU)),
                train, x);
   });
-  add("nn.TransformerDecoderLayer", "x3 e int(1..4) int(1..2)", [](Tensor x, Tensor memory, Int width, Int heads) {
+  add("nn.TransformerDecoderLayer", "x3 e last int(1..2)", [](Tensor x, Tensor memory, Int width, Int heads) {
     return run(nn::TransformerDecoderLayer(nn::TransformerDecoderLayerOptions(width, heads).dim_feedforward(3).dropout(0.0)), true, x,
                memory);
   });
-  add("nn.TransformerEncoder", "x3 int(1..4) int(1..2)", [](Tensor x, Int width, Int layers) {
+  add("nn.TransformerEncoder", "x3 last int(1..2)", [](Tensor x, Int width, Int layers) {
     nn::TransformerEncoderLayer layer(nn::TransformerEncoderLayerOptions(width, 1).dim_feedforward(3).dropout(0.0));
     return run(nn::TransformerEncoder(nn::TransformerEncoderOptions(layer, layers)), true, x);
   });
-  add("nn.TransformerDecoder", "x3 e int(1..4) int(1..2)", [](Tensor x, Tensor memory, Int width, Int layers) {
+  add("nn.TransformerDecoder", "x3 e last int(1..2)", [](Tensor x, Tensor memory, Int width, Int layers) {
     nn::TransformerDecoderLayer layer(nn::TransformerDecoderLayerOptions(width, 1).dim_feedforward(3).dropout(0.0));
     return run(nn::TransformerDecoder(nn::TransformerDecoderOptions(layer, layers)), true, x, memory);
   });
-  add("nn.Transformer", "x3 e int(1..4)", [](Tensor x, Tensor y, Int width) {
+  add("nn.Transformer", "x3 e last", [](Tensor x, Tensor y, Int width) {
     return run(nn::Transformer(nn::TransformerOptions(width, 1, 1, 1).dim_feedforward(3).dropout(0.0)), true, x, y);
   });
-  add("nn.MultiheadAttention.options", "x3 int(1..4) b b b", [](Tensor x, Int width, bool kv, bool zero, bool weigh) {
+  add("nn.MultiheadAttention.options", "x3 last b b b", [](Tensor x, Int width, bool kv, bool zero, bool weigh) {
     nn::MultiheadAttention module(nn::MultiheadAttentionOptions(width, 1).add_bias_kv(kv).add_zero_attn(zero));
-    fill(module);
+    fill(module, x);
     const auto [y, w] = module->forward(x, x, x, {}, weigh);
     return Tensors{y, w};
   });
@@ -185,16 +185,16 @@ void criteria() {
   add("nn.CTCLoss", "@ctc b", [](Tensor p, Tensor t, Ints a, Ints b, bool zero) {
     return nn::CTCLoss(nn::CTCLossOptions().blank(3).zero_infinity(zero))->forward(p, t, torch::tensor(a), torch::tensor(b));
   });
-  add("nn.AdaptiveLogSoftmaxWithLoss", "matrix int(1..4) int(0..5)", [](Tensor x, Int width, Int target) {
+  add("nn.AdaptiveLogSoftmaxWithLoss", "matrix last int(0..5)", [](Tensor x, Int width, Int target) {
     nn::AdaptiveLogSoftmaxWithLoss module(nn::AdaptiveLogSoftmaxWithLossOptions(width, 6, {2, 4}).div_value(2.));
-    fill(module);
+    fill(module, x);
     const auto made = module->forward(x, torch::full({x.size(0)}, target, torch::kInt64));
     return Tensors{made.output, module->log_prob(x), module->predict(x)};
   });
 }
 
 void containers() {
-  add("nn.Sequential", "matrix int(1..4) int(1..3)", [](Tensor x, Int in, Int out) {
+  add("nn.Sequential", "matrix last int(1..3)", [](Tensor x, Int in, Int out) {
     nn::Sequential module(nn::Linear(in, out), nn::ReLU(), nn::LayerNorm(nn::LayerNormOptions({out})), nn::Functional(torch::tanh));
     return run(module, true, x);
   });

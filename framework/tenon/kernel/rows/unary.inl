@@ -215,7 +215,7 @@ TENON_UNARY_KERNEL(Gelu, gelu, kInput, kRefused, 0, (),
                    -3, 3, {-2.28, -0.02577276486390037}, {-0.24, -0.097239630792529}, {1.86, 1.8015164608557999})
 TENON_UNARY_KERNEL(GeluTanh, gelu_tanh, kInput, kRefused, 0, (),
                    x * gelu_gate(x),
-                   gelu_gate(x) + x * gelu_gate(x) * (T(1) - gelu_gate(x)) * T(1.59576912160573071) *
+                   gelu_gate(x) + x * gelu_gate(x) * gelu_gate(-x) * T(1.59576912160573071) *
                        (T(1) + T(0.134145) * x * x),
                    -3, 3, {-2.28, -0.025447834208009803}, {-0.24, -0.09724067969781289}, {1.86, 1.801496620576928})
 TENON_UNARY_KERNEL(Threshold, threshold, kInput, kSigned, 2, (bound, none, 0.75, replacement, none, 1.5),

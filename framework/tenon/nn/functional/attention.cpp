@@ -110,6 +110,13 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Op
     throw Error(fmt::format("key's sequence and batch dims {} do not match value's {}",
                             to_string(key.sizes().slice(0, 2)), to_string(value.sizes().slice(0, 2))));
   }
+  const bool both_static = options.static_k().defined() && options.static_v().defined();
+  if (!both_static && key.size(1) != query.size(1)) {
+    throw Error(fmt::format(
+        "multi_head_attention_forward: query and key must have the same batch size, got {} and {} (sizes {} "
+        "and {}, length before batch)",
+        query.size(1), key.size(1), to_string(query.sizes()), to_string(key.sizes())));
+  }
   if (options.bias_k().defined() != options.bias_v().defined()) {
     throw Error("multi_head_attention_forward: bias_k and bias_v go together, but one of them is undefined");
   }

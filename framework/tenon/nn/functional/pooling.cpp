@@ -117,6 +117,11 @@ Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& o) {
   const Tensor mean = tenon::avg_pool2d(input.pow(o.norm_type()), *o.kernel_size(), *o.stride(), {0, 0}, o.ceil_mode());
   return to_power(mean, o.norm_type(), o.kernel_size()[0] * o.kernel_size()[1]);
 }
+Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& o) {
+  const auto& kernel = o.kernel_size();
+  const Tensor mean = tenon::avg_pool3d(input.pow(o.norm_type()), *kernel, *o.stride(), {0, 0, 0}, o.ceil_mode());
+  return to_power(mean, o.norm_type(), kernel[0] * kernel[1] * kernel[2]);
+}
 
 #define TENON_FRACTIONAL_POOL_FUNCTIONS(D)                                                                  \
   std::tuple<Tensor, Tensor> fractional_max_pool##D##d_with_indices(const Tensor& input,                    \

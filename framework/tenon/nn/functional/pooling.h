@@ -53,10 +53,13 @@ TENON_POOL_FUNCTIONS(3)
 
 using LPPool1dFuncOptions = LPPoolOptions<1>;
 using LPPool2dFuncOptions = LPPoolOptions<2>;
+using LPPool3dFuncOptions = LPPoolOptions<3>;
 /// (sum of x^p over each window)^(1/p): (N, C, L) or (C, L).
 TENON_API Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& options);
 /// (sum of x^p over each window)^(1/p): (N, C, H, W) or (C, H, W).
 TENON_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& options);
+/// (sum of x^p over each window)^(1/p): (N, C, D, H, W) or (C, D, H, W).
+TENON_API Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& options);
 
 using FractionalMaxPool2dFuncOptions = FractionalMaxPoolOptions<2>;
 using FractionalMaxPool3dFuncOptions = FractionalMaxPoolOptions<3>;

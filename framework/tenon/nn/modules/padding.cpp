@@ -29,7 +29,9 @@ TENON_PAD_CLASS(ReflectionPad, 3, kReflect)
 TENON_PAD_CLASS(ReplicationPad, 1, kReplicate)
 TENON_PAD_CLASS(ReplicationPad, 2, kReplicate)
 TENON_PAD_CLASS(ReplicationPad, 3, kReplicate)
+TENON_PAD_CLASS(ZeroPad, 1, kConstant)
 TENON_PAD_CLASS(ZeroPad, 2, kConstant)
+TENON_PAD_CLASS(ZeroPad, 3, kConstant)
 #undef TENON_PAD_CLASS
 
 #define TENON_PAD_CLASS(D)                                                                                           \
@@ -51,7 +53,9 @@ template class Cloneable<ReflectionPad3dImpl>;
 template class Cloneable<ReplicationPad1dImpl>;
 template class Cloneable<ReplicationPad2dImpl>;
 template class Cloneable<ReplicationPad3dImpl>;
+template class Cloneable<ZeroPad1dImpl>;
 template class Cloneable<ZeroPad2dImpl>;
+template class Cloneable<ZeroPad3dImpl>;
 template class Cloneable<ConstantPad1dImpl>;
 template class Cloneable<ConstantPad2dImpl>;
 template class Cloneable<ConstantPad3dImpl>;

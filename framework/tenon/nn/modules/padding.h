@@ -51,7 +51,9 @@ TENON_PAD_CLASS(ReflectionPad, 3)
 TENON_PAD_CLASS(ReplicationPad, 1)
 TENON_PAD_CLASS(ReplicationPad, 2)
 TENON_PAD_CLASS(ReplicationPad, 3)
+TENON_PAD_CLASS(ZeroPad, 1)
 TENON_PAD_CLASS(ZeroPad, 2)
+TENON_PAD_CLASS(ZeroPad, 3)
 #undef TENON_PAD_CLASS
 
 #define TENON_PAD_CLASS(D)                                                                                          \

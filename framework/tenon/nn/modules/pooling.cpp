@@ -78,6 +78,7 @@ TENON_POOL_CLASSES(3)
   }
 TENON_LP_POOL_CLASS(1)
 TENON_LP_POOL_CLASS(2)
+TENON_LP_POOL_CLASS(3)
 #undef TENON_LP_POOL_CLASS
 
 #define TENON_FRACTIONAL_POOL_CLASS(D)                                                                       \
@@ -129,6 +130,7 @@ template class Cloneable<AdaptiveMaxPool3dImpl>;
 template class Cloneable<MaxUnpool3dImpl>;
 template class Cloneable<LPPool1dImpl>;
 template class Cloneable<LPPool2dImpl>;
+template class Cloneable<LPPool3dImpl>;
 template class Cloneable<FractionalMaxPool2dImpl>;
 template class Cloneable<FractionalMaxPool3dImpl>;
 

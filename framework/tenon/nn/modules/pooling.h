@@ -148,21 +148,22 @@ TENON_POOL_CLASSES(3)
 #undef TENON_POOL_CLASSES
 
 // (N, C, …) -> (N, C, windows…), or (C, …) without N.
-#define TENON_LP_POOL_CLASS(D)                                                                                \
-  using LPPool##D##dOptions = LPPoolOptions<D>;                                                               \
-  class TENON_EXPORT LPPool##D##dImpl : public Cloneable<LPPool##D##dImpl> {                                  \
-   public:                                                                                                    \
-    LPPool##D##dImpl(double norm_type, ExpandingArray<D> kernel_size) : options(norm_type, kernel_size) {}    \
-    explicit LPPool##D##dImpl(const LPPool##D##dOptions& options) : options(options) {}                       \
-    void reset() override {}                                                                                  \
-    TENON_API void pretty_print(std::ostream& stream) const override;                                         \
-    /** (sum of x^p over each window)^(1/p); integers give the default dtype: functional::lp_pool1d(), 2d. */ \
-    TENON_API Tensor forward(const Tensor& input);                                                            \
-    LPPool##D##dOptions options;                                                                              \
-  };                                                                                                          \
+#define TENON_LP_POOL_CLASS(D)                                                                                  \
+  using LPPool##D##dOptions = LPPoolOptions<D>;                                                                 \
+  class TENON_EXPORT LPPool##D##dImpl : public Cloneable<LPPool##D##dImpl> {                                    \
+   public:                                                                                                      \
+    LPPool##D##dImpl(double norm_type, ExpandingArray<D> kernel_size) : options(norm_type, kernel_size) {}      \
+    explicit LPPool##D##dImpl(const LPPool##D##dOptions& options) : options(options) {}                         \
+    void reset() override {}                                                                                    \
+    TENON_API void pretty_print(std::ostream& stream) const override;                                           \
+    /** (sum of x^p over each window)^(1/p); integers give the default dtype: functional::lp_pool1d() to 3d. */ \
+    TENON_API Tensor forward(const Tensor& input);                                                              \
+    LPPool##D##dOptions options;                                                                                \
+  };                                                                                                            \
   TENON_LIBRARY_MODULE(LPPool##D##d);
 TENON_LP_POOL_CLASS(1)
 TENON_LP_POOL_CLASS(2)
+TENON_LP_POOL_CLASS(3)
 #undef TENON_LP_POOL_CLASS
 
 // (N, C, …) -> (N, C, output_size…), or (C, …) without N. Constructors throw Error unless exactly one of output_size

@@ -135,7 +135,11 @@ Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tens
   }
   if (logits.dim() < 1) throw Error("cross_entropy_loss: expected logits of at least one dimension, (C) or (N, C, …)");
   const std::int64_t class_dim = logits.dim() == 1 ? 0 : 1;
-  if (logits.sizes() == target.sizes() && is_floating_point(target.scalar_type())) {
+  if (logits.sizes() == target.sizes()) {
+    if (!is_floating_point(target.scalar_type())) {
+      throw Error(fmt::format("Expected floating point type for target with class probabilities, got {}",
+                              toString(target.scalar_type())));
+    }
     if (ignore_index >= 0) throw Error("ignore_index is not supported for floating point target");
     return cross_entropy_of_probabilities(logits, target, weight, reduction, label_smoothing, class_dim);
   }

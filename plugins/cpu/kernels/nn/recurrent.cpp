@@ -148,7 +148,7 @@ void rnn_back(Views outputs, Views inputs, const RecurrentAttributes& attributes
     const T *y = h[r], *d = dh[r];
     T* dx = dsums[r];
     if (relu) {
-      for (i64 j = 0; j < n; ++j) dx[j] = y[j] > T(0) ? d[j] : T(0);
+      for (i64 j = 0; j < n; ++j) dx[j] = y[j] <= T(0) ? T(0) : d[j];  // at nan, too
     } else {
       for (i64 j = 0; j < n; ++j) dx[j] = d[j] * (T(1) - y[j] * y[j]);
     }

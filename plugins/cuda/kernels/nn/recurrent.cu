@@ -120,7 +120,7 @@ struct RnnBackward {
   RnnBackward(Views out, Views in, const RecurrentAttributes& a) : dsums(out[0]), h(in[0]), dh(in[1]), relu(a.relu) {}
   __device__ void step(i64 r, i64 j, i64) const {
     const T y = h[r][j], d = dh[r][j];
-    dsums[r][j] = !relu ? d * (T(1) - y * y) : y > T(0) ? d : T(0);
+    dsums[r][j] = !relu ? d * (T(1) - y * y) : y <= T(0) ? T(0) : d;  // at nan, too
   }
 };
 

@@ -48,6 +48,7 @@ void RNNCellImplBase<Derived>::pretty_print(std::ostream& stream) const {
 
 template <class Derived>
 void RNNCellImplBase<Derived>::check_forward_input(const Tensor& input) const {
+  if (input.dim() != 2) throw Error(fmt::format("Expected input to be 1D or 2D, got {}D instead", input.dim()));
   if (input.size(1) != options_base.input_size()) {
     throw Error(
         fmt::format("input has inconsistent input_size: got {} expected {}", input.size(1), options_base.input_size()));
@@ -57,6 +58,9 @@ void RNNCellImplBase<Derived>::check_forward_input(const Tensor& input) const {
 template <class Derived>
 void RNNCellImplBase<Derived>::check_forward_hidden(const Tensor& input, const Tensor& hx,
                                                     const std::string& label) const {
+  if (hx.dim() != 2) {
+    throw Error(fmt::format("Expected hidden{} to have the dimensions of the input, got {}D", label, hx.dim()));
+  }
   if (input.size(0) != hx.size(0)) {
     throw Error(
         fmt::format("Input batch size {} doesn't match hidden{} batch size {}", input.size(0), label, hx.size(0)));
@@ -72,6 +76,12 @@ Tensor RNNCellImplBase<Derived>::zero_state(const Tensor& input) const {
   return zeros({input.size(0), options_base.hidden_size()}, input.options());
 }
 
+/// The step of a batch of one for what has no batch: input (input_size), state (hidden_size).
+template <class Cell>
+Tensor step_of_one(Cell& cell, const Tensor& input, const Tensor& hx) {
+  return cell.forward(input.unsqueeze(0), hx.defined() ? hx.unsqueeze(0) : hx).squeeze(0);
+}
+
 template class RNNCellImplBase<RNNCellImpl>;
 template class RNNCellImplBase<LSTMCellImpl>;
 template class RNNCellImplBase<GRUCellImpl>;
@@ -82,6 +92,7 @@ RNNCellImpl::RNNCellImpl(const RNNCellOptions& options)
     : RNNCellImplBase({options.input_size(), options.hidden_size(), options.bias(), 1}), options(options) {}
 
 Tensor RNNCellImpl::forward(const Tensor& input, Tensor hx) {
+  if (input.dim() == 1) return detail::step_of_one(*this, input, hx);
   const ModuleScope scope(*this);
   check_forward_input(input);
   if (!hx.defined()) hx = zero_state(input);
@@ -97,6 +108,11 @@ LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& options)
 
 std::tuple<Tensor, Tensor> LSTMCellImpl::forward(const Tensor& input,
                                                  std::optional<std::tuple<Tensor, Tensor>> hx_opt) {
+  if (input.dim() == 1) {
+    if (hx_opt) hx_opt = std::tuple(std::get<0>(*hx_opt).unsqueeze(0), std::get<1>(*hx_opt).unsqueeze(0));
+    const auto [h, c] = forward(input.unsqueeze(0), hx_opt);
+    return {h.squeeze(0), c.squeeze(0)};
+  }
   const ModuleScope scope(*this);
   check_forward_input(input);
   const Tensor h = hx_opt ? std::get<0>(*hx_opt) : zero_state(input);
@@ -110,6 +126,7 @@ GRUCellImpl::GRUCellImpl(const GRUCellOptions& options)
     : RNNCellImplBase({options.input_size(), options.hidden_size(), options.bias(), 3}), options(options) {}
 
 Tensor GRUCellImpl::forward(const Tensor& input, Tensor hx) {
+  if (input.dim() == 1) return detail::step_of_one(*this, input, hx);
   const ModuleScope scope(*this);
   check_forward_input(input);
   if (!hx.defined()) hx = zero_state(input);

@@ -43,7 +43,7 @@ class TENON_EXPORT RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
       : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
   TENON_API explicit RNNCellImpl(const RNNCellOptions& options);
   /// One step: input (N, input_size), state (N, hidden_size), zeros where none is given -> the new state. Throws Error
-  /// for other sizes; an input without N has to be unsqueezed.
+  /// for other sizes. An input (input_size) has no batch, and so has its state.
   TENON_API Tensor forward(const Tensor& input, Tensor hx = {});
   RNNCellOptions options;
 
@@ -60,7 +60,7 @@ class TENON_EXPORT LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
       : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
   TENON_API explicit LSTMCellImpl(const LSTMCellOptions& options);
   /// One step: input (N, input_size), state (h, c), each (N, hidden_size), zeros where none is given -> the new (h, c).
-  /// Throws Error for other sizes; an input without N has to be unsqueezed.
+  /// Throws Error for other sizes. An input (input_size) has no batch, and so have its states.
   TENON_API std::tuple<Tensor, Tensor> forward(const Tensor& input,
                                                std::optional<std::tuple<Tensor, Tensor>> hx_opt = {});
   LSTMCellOptions options;
@@ -76,7 +76,7 @@ class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
       : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
   TENON_API explicit GRUCellImpl(const GRUCellOptions& options);
   /// One step: input (N, input_size), state (N, hidden_size), zeros where none is given -> the new state. Throws Error
-  /// for other sizes; an input without N has to be unsqueezed.
+  /// for other sizes. An input (input_size) has no batch, and so has its state.
   TENON_API Tensor forward(const Tensor& input, Tensor hx = {});
   GRUCellOptions options;
 
