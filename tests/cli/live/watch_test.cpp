@@ -148,14 +148,6 @@ TEST_F(Watch, AnswersPrometheus) {
   for (std::string text; std::getline(lines, text);) EXPECT_TRUE(std::regex_match(text, line)) << text;
 }
 
-TEST_F(Watch, TellsPrometheusWhichCellOfASweepItIs) {
-  StartedProgram program(folder_, endless({"--metrics", "0", "--label", "[2/3] "}));
-  const std::string page = page_of(std::stoi(port_of(program)));
-  program.interrupt(SIGINT);
-  program.wait();
-  EXPECT_THAT(page, HasSubstr("cell=\"2/3\""));
-}
-
 TEST_F(Watch, APortThatIsTakenIsSaid) {
   StartedProgram program(folder_, endless({"--metrics", "0"}));
   const std::string port = port_of(program);
