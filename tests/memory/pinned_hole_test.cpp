@@ -43,11 +43,13 @@ TEST(PinnedHole, BeginsAndEndsWithFreeBlocks) {
   ASSERT_EQ(hole.pins.size(), 1U);
 }
 
-TEST(PinnedHole, WithoutASegmentOfThatSizeItIsWhereMostIsFree) {
-  const PinnedHole hole =
-      pinned_hole({segment_of(0, {{100, false}, {1, true}, {100, false}}), segment_of(900, {{150, false}})}, 1000);
+TEST(PinnedHole, WithoutAStretchOfThatSizeItIsTheSegmentWhereMostIsFreeWithAllThatKeepsItFromGoingBack) {
+  const PinnedHole hole = pinned_hole({segment_of(0, {{1, true}, {100, false}, {1, true}, {100, false}}),
+                                       segment_of(900, {{150, false}, {9, true}}), segment_of(2000, {{300, false}})},
+                                      1000);
+  EXPECT_EQ(hole.bytes, 202U);
   EXPECT_EQ(hole.free_bytes, 200U);
-  EXPECT_EQ(hole.pins.size(), 1U);
+  EXPECT_EQ(hole.pins.size(), 2U);
 }
 
 TEST(PinnedHole, IsEmptyWhereNothingIsFree) {

@@ -56,7 +56,8 @@ const std::string& SiteNames::of_tensor(StackId stack) {
   return found->second;
 }
 
-LiveRecording::LiveRecording(Device device) : device_(device_state(device).device()) {
+LiveRecording::LiveRecording(Device device, bool lists_tensors)
+    : device_(device_state(device).device()), lists_tensors_(lists_tensors) {
   History& history = history_of(device_);
   HistorySettings settings{.max_entries = 0, .stacks = StackContext::kState, .keeps_live = true};
   if (history.recording()) {
@@ -66,11 +67,11 @@ LiveRecording::LiveRecording(Device device) : device_(device_state(device).devic
     settings.keeps_live = true;
   }
   history.start(settings);
-  list_tensors();
+  if (lists_tensors_) list_tensors();
 }
 
 LiveRecording::~LiveRecording() {
-  stop_listing_tensors();
+  if (lists_tensors_) stop_listing_tensors();
   try {
     History& history = history_of(device_);
     if (before_) {

@@ -27,7 +27,8 @@ namespace tenon::memory {
 /// microseconds.
 class TENON_EXPORT LiveRecording {
  public:
-  TENON_API explicit LiveRecording(Device device = kCPU);
+  /// Without tensors, `lists_tensors` = false, it is of blocks alone.
+  TENON_API explicit LiveRecording(Device device = kCPU, bool lists_tensors = true);
   TENON_API ~LiveRecording();
   LiveRecording(const LiveRecording&) = delete;
   LiveRecording& operator=(const LiveRecording&) = delete;
@@ -35,6 +36,7 @@ class TENON_EXPORT LiveRecording {
 
  private:
   Device device_;
+  bool lists_tensors_;
   std::optional<HistorySettings> before_;  ///< of a history that was recorded already
 };
 

@@ -124,6 +124,12 @@ void add_each_device(Families& families, const LiveFigures& figures) {
        });
 }
 
+/// "[2/3] " -> "2/3".
+std::string number_of(const std::string& cell_label) {
+  const std::size_t end = cell_label.find(']');
+  return end == std::string::npos ? cell_label : cell_label.substr(1, end - 1);
+}
+
 std::vector<MetricFamily> families_of(const LiveFigures& figures) {
   Families families;
   const auto gauge = [&](const char* name, const char* help, double value) {
@@ -131,7 +137,7 @@ std::vector<MetricFamily> families_of(const LiveFigures& figures) {
   };
   families.add("tenon_run_info", "The experiment and its allocator", MetricType::Gauge,
                {{.name = "name", .value = figures.name},
-                {.name = "cell", .value = figures.label},
+                {.name = "cell", .value = number_of(figures.label)},
                 {.name = "allocator", .value = figures.allocator}},
                1);
   gauge("tenon_run_seconds", "Since the run began", figures.seconds);

@@ -7,11 +7,32 @@ namespace tenon {
 
 namespace {
 
-/// The better of two comes first: long enough, then few bytes in use, then short; of those too short the most free.
-auto rank(const PinnedHole& hole, std::size_t wanted) {
-  const bool is_short = hole.bytes < wanted;
-  const std::size_t used = hole.bytes - hole.free_bytes;
-  return is_short ? std::tuple(true, ~hole.free_bytes, used) : std::tuple(false, used, hole.bytes);
+/// The better of two comes first: few bytes in use, then short.
+auto rank(const PinnedHole& hole) { return std::tuple(hole.bytes - hole.free_bytes, hole.bytes); }
+
+/// All of a segment, up to what is not mapped.
+PinnedHole whole(const Segment& segment) {
+  PinnedHole hole{.address = segment.address};
+  for (const BlockInfo& block : segment.blocks) {
+    if (block.state == BlockState::kUnmapped) break;
+    hole.bytes += block.bytes;
+    if (block.is_in_use()) {
+      hole.pins.push_back(block);
+    } else {
+      hole.free_bytes += block.bytes;
+    }
+  }
+  return hole;
+}
+
+PinnedHole largest_segment(const std::vector<Segment>& segments) {
+  PinnedHole best;
+  for (const Segment& segment : segments) {
+    PinnedHole hole = whole(segment);
+    const auto rank_of = [](const PinnedHole& one) { return std::tuple(one.pins.empty(), ~one.free_bytes, one.bytes); };
+    if (hole.free_bytes > 0 && (best.free_bytes == 0 || rank_of(hole) < rank_of(best))) best = std::move(hole);
+  }
+  return best;
 }
 
 }  // namespace
@@ -31,12 +52,13 @@ PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes) 
           continue;
         }
         hole.free_bytes += block.bytes;
-        if (best.free_bytes == 0 || rank(hole, bytes) < rank(best, bytes)) best = hole;
-        if (hole.bytes >= bytes) break;  // longer from here on is no better
+        if (hole.bytes < bytes) continue;
+        if (best.free_bytes == 0 || rank(hole) < rank(best)) best = hole;
+        break;  // longer from here on is no better
       }
     }
   }
-  return best;
+  return best.free_bytes > 0 ? best : largest_segment(segments);
 }
 
 }  // namespace tenon

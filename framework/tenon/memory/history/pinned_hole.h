@@ -21,8 +21,8 @@ struct PinnedHole {
 };
 
 /// The stretch of at least `bytes` that begins and ends with free blocks and has the fewest bytes in use; of equal ones
-/// the shortest. Without a segment of that size, the one with the most free bytes. Empty `pins`: nothing pins it, or
-/// nothing is free.
+/// the shortest. Without one of that size, the segment with the most free bytes of those with blocks in use, as a
+/// whole: these keep it from going back to the device. Empty `pins`: nothing pins it, or nothing is free.
 TENON_API PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes);
 
 }  // namespace tenon

@@ -18,6 +18,20 @@ bool may_have_owner(Purpose purpose) {
          purpose == Purpose::kCast;
 }
 
+/// Those with bytes, the largest first.
+template <class Sums>
+std::vector<AttributedBytes> rows_of(const Sums& sums) {
+  std::vector<AttributedBytes> all;
+  for (const auto& [row, sum] : sums) {
+    if (sum.bytes <= 0) continue;
+    all.push_back(row);
+    all.back().bytes = static_cast<std::size_t>(sum.bytes);
+    all.back().blocks = static_cast<std::size_t>(std::max<std::int64_t>(0, sum.blocks));
+  }
+  std::ranges::stable_sort(all, std::ranges::greater(), &AttributedBytes::bytes);
+  return all;
+}
+
 /// What a step makes for itself.
 bool is_of_a_step(Purpose purpose) {
   return purpose == Purpose::kGradient || purpose == Purpose::kActivation || purpose == Purpose::kWorkspace;
@@ -118,9 +132,23 @@ void Attribution::marked(std::string_view name) noexcept {
   ++marks_;
 }
 
-void Attribution::own(const void* address, const std::string& module) {
+void Attribution::own(const void* address, const std::string& module, std::size_t bytes, Purpose purpose) {
   std::lock_guard lock(mutex_);
-  const auto found = live_.find(address);
+  auto found = live_.find(address);
+  if (found == live_.end() && may_have_owner(purpose)) {
+    // Known as bytes of its purpose until now, at the peak too if that is after it.
+    const Key before{.purpose = purpose}, now{.purpose = purpose, .block = ++blocks_};
+    const auto unknown = now_.find(before);
+    const auto size = static_cast<std::int64_t>(bytes);
+    if (bytes == 0 || unknown == now_.end() || unknown->second.bytes < size) return;
+    found = live_.emplace(address, Live{now, bytes, 0}).first;
+    for (Table* table : {&now_, &peak_}) {
+      const auto has = table->find(before);
+      if (has == table->end() || has->second.bytes < size) continue;
+      add(*table, before, {-size, 0});
+      add(*table, now, {size, 1});
+    }
+  }
   if (found != live_.end() && found->second.key.block != 0) owners_[found->second.key.block] = module;
 }
 
@@ -154,26 +182,42 @@ void Attribution::check(const MemoryStats& stats, std::string_view when) {
   compare(" to operators", sum(by_operator));
 }
 
+/// Without figures.
+AttributedBytes Attribution::row_locked(const Key& key) const {
+  const auto owner = owners_.find(key.block);
+  const bool is_owned = key.block != 0 && owner != owners_.end();
+  return {.module = is_owned ? owner->second : scopes::module_path(key.context),
+          .operator_name = std::string(scopes::operator_name(key.context)),
+          .phase = name_of(scopes::phase_of(key.context)),
+          .purpose = key.purpose};
+}
+
 std::vector<AttributedBytes> Attribution::composition_locked(const Table& table) const {
-  std::map<std::tuple<std::string, std::string, std::string, Purpose>, Amount> sums;
+  std::map<AttributedBytes, Amount> sums;
   for (const auto& [key, amount] : table) {
-    const auto owner = owners_.find(key.block);
-    const bool is_owned = key.block != 0 && owner != owners_.end();
-    Amount& sum =
-        sums[{is_owned ? owner->second : scopes::module_path(key.context),
-              std::string(scopes::operator_name(key.context)), name_of(scopes::phase_of(key.context)), key.purpose}];
+    Amount& sum = sums[row_locked(key)];
     sum.bytes += amount.bytes;
     sum.blocks += amount.blocks;
   }
-  std::vector<AttributedBytes> all;
-  for (const auto& [key, sum] : sums) {
-    const auto& [module, operator_name, phase, purpose] = key;
-    if (sum.bytes > 0)
-      all.push_back({module, operator_name, phase, purpose, static_cast<std::size_t>(sum.bytes),
-                     static_cast<std::size_t>(std::max<std::int64_t>(0, sum.blocks))});
+  return rows_of(sums);
+}
+
+std::vector<AttributedBytes> Attribution::live_with_sites_locked(const SiteOf& site_of) const {
+  std::map<AttributedBytes, Amount> sums;
+  for (const auto& [key, amount] : now_) {
+    Amount& sum = sums[row_locked(key)];
+    sum.bytes += amount.bytes;
+    sum.blocks += amount.blocks;
   }
-  std::ranges::stable_sort(all, std::ranges::greater(), &AttributedBytes::bytes);
-  return all;
+  for (const auto& [address, live] : live_) {
+    AttributedBytes row = row_locked(live.key);
+    Amount& without = sums[row];
+    row.site = site_of(address);
+    Amount& with = sums[row];
+    without.bytes -= static_cast<std::int64_t>(live.bytes), --without.blocks;
+    with.bytes += static_cast<std::int64_t>(live.bytes), ++with.blocks;
+  }
+  return rows_of(sums);
 }
 
 AttributionReport Attribution::report() const {
@@ -197,20 +241,29 @@ AttributionReport Attribution::report() const {
   return report;
 }
 
-AttributionReport Attribution::report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes) const {
+AttributionReport Attribution::report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes,
+                                                 const SiteOf& site_of) const {
   AttributionReport report = this->report();
   const PinnedHole hole = pinned_hole(segments, failed_bytes);
   report.failed_bytes = failed_bytes;
   report.hole_bytes = hole.bytes;
   report.hole_free_bytes = hole.free_bytes;
+  for (const Segment& segment : segments)
+    for (const BlockInfo& block : segment.blocks)
+      if (block.state == BlockState::kAwaitingStream) report.awaiting_bytes += block.bytes;
   std::lock_guard lock(mutex_);
+  if (site_of) report.live = live_with_sites_locked(site_of);
   for (const BlockInfo& block : hole.pins) {
     // A block that was handed out in part, for its alignment, is known by another address.
     const auto found = live_.find(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(block.address)));
-    std::vector<AttributedBytes> whose;
-    if (found != live_.end())
-      whose = composition_locked({{found->second.key, {static_cast<std::int64_t>(found->second.bytes), 1}}});
-    report.pins.push_back({.bytes = block.bytes, .whose = whose.empty() ? AttributedBytes{} : whose.front()});
+    Pin pin{.bytes = block.bytes, .whose = {}};
+    if (found != live_.end()) {
+      pin.whose = row_locked(found->second.key);
+      pin.whose.bytes = found->second.bytes;
+      pin.whose.blocks = 1;
+      if (site_of) pin.whose.site = site_of(found->first);
+    }
+    report.pins.push_back(std::move(pin));
   }
   std::ranges::stable_sort(report.pins, std::ranges::greater(), &Pin::bytes);
   return report;

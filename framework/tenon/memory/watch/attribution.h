@@ -16,6 +16,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -32,6 +33,7 @@ struct AttributedBytes {
   Purpose purpose = Purpose::kOther;
   std::size_t bytes = 0;
   std::size_t blocks = 0;
+  std::string site;  ///< of a report at a failure, where it is known: "forward (net.cpp:31) < main (train.cpp:9)"
   auto operator<=>(const AttributedBytes&) const = default;
 };
 
@@ -67,8 +69,11 @@ struct AttributionReport {
   std::string disagreement;     ///< the first one; empty: they were equal every time
   /// At a failure of a request of that size: the stretch that would have served it but for the blocks that pin it.
   std::size_t failed_bytes = 0, hole_bytes = 0, hole_free_bytes = 0;
-  std::vector<Pin> pins;
+  std::vector<Pin> pins;  ///< of a stretch below the request: what keeps its segment from going back to the device
+  std::size_t awaiting_bytes = 0;  ///< given back, and not to be had before a stream that used them has got there
 };
+/// The call site of the live block at an address; empty where none is known.
+using SiteOf = std::function<std::string(const void* address)>;
 
 /// Thread-safe.
 class TENON_EXPORT Attribution final : private scopes::Listener {
@@ -80,13 +85,17 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   Attribution& operator=(const Attribution&) = delete;
 
   /// The block at that address belongs to that module, wherever it was allocated: a parameter, its gradient or state.
-  TENON_API void own(const void* address, const std::string& module);
+  /// One that was there before this attribution, of so many `bytes` as requested and that purpose, is known from then
+  /// on.
+  TENON_API void own(const void* address, const std::string& module, std::size_t bytes = 0,
+                     Purpose purpose = Purpose::kOther);
   /// Holds the sums against the allocator's figures of this moment: by purpose, and by module, by operator and by
   /// purpose of all rows that a report would have.
   TENON_API void check(const MemoryStats& stats, std::string_view when);
   TENON_API AttributionReport report() const;
   /// The same for a request that failed, with what pins the largest hole in the allocator's segments.
-  TENON_API AttributionReport report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes) const;
+  TENON_API AttributionReport report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes,
+                                                const SiteOf& site_of = {}) const;
 
  private:
   struct Key {
@@ -119,6 +128,8 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   void change_locked(const Key& key, std::int64_t bytes, std::int64_t blocks);
   static void add(Table& table, const Key& key, Amount amount);
   std::vector<AttributedBytes> composition_locked(const Table& table) const;
+  AttributedBytes row_locked(const Key& key) const;
+  std::vector<AttributedBytes> live_with_sites_locked(const SiteOf& site_of) const;
 
   const AllocatorStack& stack_;
   mutable std::mutex mutex_;

@@ -206,13 +206,15 @@ std::vector<ModuleMemory> module_tree(const std::vector<AttributedBytes>& compos
 std::string attribution_json(const memory::AttributionReport& report) {
   const auto rows = [](const std::vector<AttributedBytes>& composition) {
     Json all = Json::array();
-    for (const AttributedBytes& bytes : composition)
+    for (const AttributedBytes& bytes : composition) {
       all.push_back({{"module", bytes.module},
                      {"operator", bytes.operator_name},
                      {"phase", bytes.phase},
                      {"purpose", std::string(name_of(bytes.purpose))},
                      {"bytes", bytes.bytes},
                      {"blocks", bytes.blocks}});
+      if (!bytes.site.empty()) all.back()["site"] = bytes.site;
+    }
     return all;
   };
   Json json = {{"after_step", report.after_step},
@@ -231,12 +233,15 @@ std::string attribution_json(const memory::AttributionReport& report) {
     json["hole"] = {{"failed_bytes", report.failed_bytes},
                     {"bytes", report.hole_bytes},
                     {"free_bytes", report.hole_free_bytes},
+                    {"awaiting_streams_bytes", report.awaiting_bytes},
                     {"pins", Json::array()}};
-    for (const memory::Pin& pin : report.pins)
+    for (const memory::Pin& pin : report.pins) {
       json["hole"]["pins"].push_back({{"bytes", pin.bytes},
                                       {"module", pin.whose.module},
                                       {"operator", pin.whose.operator_name},
                                       {"purpose", std::string(name_of(pin.whose.purpose))}});
+      if (!pin.whose.site.empty()) json["hole"]["pins"].back()["site"] = pin.whose.site;
+    }
   }
   for (const memory::PhaseMemory& phase : report.phases)
     json["phases"].push_back({{"phase", phase.phase},
@@ -286,7 +291,8 @@ std::string whose(const AttributedBytes& bytes) {
   std::string text = bytes.module.empty() ? std::string(kOutside) : bytes.module;
   text += fmt::format(", {}", name_of(bytes.purpose));
   if (!bytes.operator_name.empty()) text += " of " + bytes.operator_name;
-  return text + (bytes.phase == "other" ? std::string() : ", " + bytes.phase);
+  text += bytes.phase == "other" ? std::string() : ", " + bytes.phase;
+  return text + (bytes.site.empty() ? std::string() : ", at " + bytes.site);
 }
 
 std::string rows(const std::vector<AttributedBytes>& composition, std::size_t all, std::size_t most) {
@@ -306,14 +312,18 @@ std::string failure_text(const memory::AttributionReport& at_failure) {
   std::string text =
       fmt::format("Who held the {} that lived when the request failed:\n", format_bytes(at_failure.live_bytes));
   text += rows(at_failure.live, at_failure.live_bytes, kNamed);
-  if (!at_failure.pins.empty() && at_failure.hole_bytes >= at_failure.failed_bytes) {
+  if (!at_failure.pins.empty()) {
     std::size_t pinned = 0;
     for (const memory::Pin& pin : at_failure.pins) pinned += pin.bytes;
-    text += fmt::format(
-        "What pins the largest hole: {} in {} block{} lie in a stretch of {}, where the request of {} would "
-        "have had its place:\n",
-        format_bytes(pinned), at_failure.pins.size(), at_failure.pins.size() == 1 ? "" : "s",
-        format_bytes(at_failure.hole_bytes), format_bytes(at_failure.failed_bytes));
+    const std::string pins = fmt::format("What pins the largest hole: {} in {} block{}", format_bytes(pinned),
+                                         at_failure.pins.size(), at_failure.pins.size() == 1 ? "" : "s");
+    if (at_failure.hole_bytes >= at_failure.failed_bytes) {
+      text += fmt::format("{} lie in a stretch of {}, where the request of {} would have had its place:\n", pins,
+                          format_bytes(at_failure.hole_bytes), format_bytes(at_failure.failed_bytes));
+    } else {
+      text += fmt::format("{} keep a stretch of {} from going back to the device, {} of which are free:\n", pins,
+                          format_bytes(at_failure.hole_bytes), format_bytes(at_failure.hole_free_bytes));
+    }
     for (std::size_t i = 0; i < std::min(kFew, at_failure.pins.size()); ++i)
       text += fmt::format("  {:>10}  {}\n", format_bytes(at_failure.pins[i].bytes), whose(at_failure.pins[i].whose));
   }
@@ -323,7 +333,12 @@ std::string failure_text(const memory::AttributionReport& at_failure) {
     text += fmt::format("What was given back too late, if it is not meant to live on: {} of former steps:\n",
                         format_bytes(late));
     text += rows(at_failure.held_over, at_failure.live_bytes, kFew);
+  } else {
+    text += "Nothing was given back too late: no gradient, activation or workspace of a former step lived on.\n";
   }
+  if (at_failure.awaiting_bytes != 0)
+    text += fmt::format("{} were given back, and wait for a stream that still uses them.\n",
+                        format_bytes(at_failure.awaiting_bytes));
   return text;
 }
 

@@ -80,7 +80,9 @@ std::vector<SectionSpec> runtime_sections() {
                    OptionSpec::boolean("attribution", false,
                                        "whose the memory was at the peak: by module, purpose, operator and phase"),
                    OptionSpec::text("record", "", "what else is written: " + recording_words(true)),
-                   OptionSpec::boolean("stacks", true, "call stacks in the snapshot and the folded stacks"),
+                   OptionSpec::boolean(
+                       "stacks", true,
+                       "call stacks in the snapshot, the folded stacks and, with attribution, the report of a failure"),
                    OptionSpec::boolean("replay_ooms", true,
                                        "out of memory: replay what led there under the other allocators")},
        .lists = {"record"}});

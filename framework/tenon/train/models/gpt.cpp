@@ -50,6 +50,7 @@ struct GptImpl : nn::Module {
   }
 
   Tensor serve(const PackedSymbols& packed) {
+    const nn::ModuleScope scope(*this);
     const Tensor x = symbols(packed.symbols) + positions.index_select(0, packed.positions);
     return logits(body->forward_packed(x, packed).index_select(0, packed.last));
   }

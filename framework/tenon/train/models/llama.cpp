@@ -27,6 +27,7 @@ struct LlamaBlockImpl : nn::Module {
   }
 
   Tensor forward_packed(const Tensor& x, RotaryImpl& rotary, const PackedSymbols& packed, std::int64_t layer) {
+    const nn::ModuleScope scope(*this);
     const Tensor y = x + attention->forward_packed(norm1(x), rotary, packed, layer);
     return y + perceptron->forward(norm2(y));
   }
@@ -69,6 +70,7 @@ struct LlamaImpl : nn::Module {
   }
 
   Tensor serve(const PackedSymbols& packed) {
+    const nn::ModuleScope scope(*this);
     Tensor x = symbols(packed.symbols);
     for (std::size_t i = 0; i < blocks.size(); ++i)
       x = blocks[i]->forward_packed(x, *rotary, packed, static_cast<std::int64_t>(i));

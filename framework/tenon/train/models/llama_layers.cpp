@@ -161,6 +161,7 @@ Tensor LlamaAttentionImpl::forward(const Tensor& x, RotaryImpl& rotary) {
 
 Tensor LlamaAttentionImpl::forward_packed(const Tensor& x, RotaryImpl& rotary, const PackedSymbols& packed,
                                           std::int64_t layer) {
+  const nn::ModuleScope scope(*this);
   const auto split = [&](const Tensor& t, std::int64_t heads) { return t.view({x.size(0), heads, size_.depth()}); };
   const Tensor queries = rotary.forward_at(split(query_(x), size_.heads), packed.positions);
   const Tensor keys = rotary.forward_at(split(key_(x), size_.kv_heads), packed.positions);

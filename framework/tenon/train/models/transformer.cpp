@@ -207,6 +207,7 @@ Tensor TransformerBlockImpl::forward(const Tensor& x) {
 }
 
 Tensor TransformerBlockImpl::forward_packed(const Tensor& x, const PackedSymbols& packed, std::int64_t layer) {
+  const nn::ModuleScope scope(*this);
   const std::int64_t heads = options_.heads, depth = options_.width / heads;
   const auto parts = three_parts(qkv_(norm1_(x)).view({x.size(0), 3, heads, depth}), 1);
   const Tensor y = x + out_(attend(packed, layer, parts[0], {parts[1], parts[2]}));
@@ -242,6 +243,7 @@ void TransformerImpl::append_to(nn::Sequential& layers) const {
 }
 
 Tensor TransformerImpl::forward_packed(Tensor x, const PackedSymbols& packed) {
+  const nn::ModuleScope scope(*this);
   for (std::size_t i = 0; i < blocks_.size(); ++i)
     x = blocks_[i]->forward_packed(x, packed, static_cast<std::int64_t>(i));
   return norm_(x);

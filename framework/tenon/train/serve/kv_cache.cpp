@@ -1,5 +1,6 @@
 // The three ways to keep keys and values.
 #include <tenon/core/error.h>
+#include <tenon/core/scope/scope.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/nn/attention.h>
 #include <tenon/ops/nn/paged_attention.h>
@@ -106,7 +107,8 @@ class PagedCache final : public KvCache {
 
  private:
   void take_pages(std::int64_t count, const Tensor& like) {
-    const CacheMemory scope;
+    const CacheMemory memory;
+    const scopes::Scope owner(scopes::Kind::kModule, "kv_cache");  // a page is of all layers
     while (static_cast<std::int64_t>(pages_.size()) < count)
       pages_.push_back(
           tenon::empty({shape_.layers, 2, shape_.page_positions, shape_.heads, shape_.depth}, like.options()));

@@ -81,9 +81,12 @@ class Serving {
   void prepare() {
     progress_.entering("making the model");
     if (config_.section("report").boolean("attribution"))
-      attribution_.emplace(device_, progress_, [this](memory::Attribution& attribution) {
-        if (model_.module) name_owners(attribution, *model_.module, nullptr);
-      });
+      attribution_.emplace(
+          device_, progress_,
+          [this](memory::Attribution& attribution) {
+            if (model_.module) name_owners(attribution, *model_.module, nullptr);
+          },
+          config_.section("report").boolean("stacks"));
     const Options& train = config_.section("train");
     const Dtype dtype = precision_named(train.text("precision")).parameters;
     dtype_.emplace(dtype);

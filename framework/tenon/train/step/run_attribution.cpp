@@ -1,6 +1,8 @@
 // Owners by the names of parameters, and the report. Training's part is declared in training.h.
 #include <tenon/train/step/run_attribution.h>
 
+#include <tenon/memory/history/call_site.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/train/training.h>
 
 #include <map>
@@ -14,7 +16,8 @@ namespace {
 
 void own_block(memory::Attribution& attribution, const Tensor& tensor, const std::string& module) {
   const StorageImpl& storage = tensor.impl().storage();
-  if (storage.is_there() && storage.nbytes() > 0) attribution.own(storage.block().data, module);
+  if (storage.is_there() && storage.nbytes() > 0)
+    attribution.own(storage.block().data, module, storage.block().request.bytes, storage.block().request.purpose);
 }
 
 }  // namespace
@@ -26,9 +29,11 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
   const auto own = [&](const Tensor& tensor, const std::string& owner) {
     if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
+  // As its scope says: "tenon::nn::LinearImpl" -> "LinearImpl"; npos + 1 is 0.
+  const std::string whole = module.name(), type = whole.substr(whole.rfind(':', whole.find('<')) + 1);
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
-    return dot == std::string::npos ? module.name() : name.substr(0, dot);
+    return dot == std::string::npos ? type : name.substr(0, dot);
   };
   for (const auto& named : module.named_parameters()) {
     const std::string owner = owner_of(named.key());
@@ -52,15 +57,24 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
 }
 
 RunAttribution::RunAttribution(DeviceState& device, ProgressSink& progress,
-                               std::function<void(memory::Attribution&)> name_owners)
+                               std::function<void(memory::Attribution&)> name_owners, bool with_sites)
     : device_(device),
       name_owners_(std::move(name_owners)),
       attribution_(device.allocator(), device.allocator().stats()) {
+  if (with_sites) recording_.emplace(device_.device(), /*lists_tensors=*/false);
   observer_ = add_oom_observer([this, &progress](const OutOfMemoryInfo& info) {
     const Device failed(info.device);  // "cpu" has no number
     if (failed.type() != device_.device().type() || (failed.has_index() && failed != device_.device())) return;
     name_owners_(attribution_);
-    progress.attributed(attribution_.report_at_failure(mapped_segments_of(device_.allocator()), info.requested_bytes));
+    std::map<StackId, std::string> sites;
+    const auto site_of = [&](const void* address) {
+      const StackId stack = device_.history().live_stack(reinterpret_cast<std::uintptr_t>(address));
+      const auto [known, is_new] = sites.try_emplace(stack);
+      if (is_new && stack != 0) known->second = call_site(device_.history().frames(stack));
+      return known->second;
+    };
+    progress.attributed(attribution_.report_at_failure(mapped_segments_of(device_.allocator()), info.requested_bytes,
+                                                       recording_ ? memory::SiteOf(site_of) : nullptr));
   });
 }
 
@@ -76,12 +90,14 @@ void Training::attribute() {
   for (const Device& configured : config_.devices) {
     DeviceState& state = device_state(configured);
     attributions_.push_back(std::make_unique<RunAttribution>(
-        state, progress_, [this, device = state.device()](memory::Attribution& attribution) {
+        state, progress_,
+        [this, device = state.device()](memory::Attribution& attribution) {
           const std::vector<Tensor> trained = masters_ ? masters_->parameters() : std::vector<Tensor>();
           if (model_.module) name_owners(attribution, *model_.module, optimizer_.get(), trained, device);
           if (!parallel_) return;
           for (const Model& copy : parallel_->copies()) name_owners(attribution, *copy.module, nullptr, {}, device);
-        }));
+        },
+        config_.section("report").boolean("stacks")));
   }
 }
 

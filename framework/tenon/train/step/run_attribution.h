@@ -1,6 +1,7 @@
 // Whose the memory of a training run is (report.attribution): each block by module, purpose, operator and phase.
 #pragma once
 
+#include <tenon/autograd/leaks/live_memory.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/oom.h>
 #include <tenon/memory/watch/attribution.h>
@@ -23,8 +24,9 @@ TENON_API void name_owners(memory::Attribution& attribution, const nn::Module& m
 class RunAttribution {
  public:
   /// Of what is allocated from now on. When memory runs out the sink is told what lives then; `name_owners` is called
-  /// before.
-  RunAttribution(DeviceState& device, ProgressSink& progress, std::function<void(memory::Attribution&)> name_owners);
+  /// before. `with_sites`: with the call sites of what lives, for which each allocation walks its stack.
+  RunAttribution(DeviceState& device, ProgressSink& progress, std::function<void(memory::Attribution&)> name_owners,
+                 bool with_sites);
   ~RunAttribution();
   RunAttribution(const RunAttribution&) = delete;
   RunAttribution& operator=(const RunAttribution&) = delete;
@@ -37,6 +39,7 @@ class RunAttribution {
   DeviceState& device_;
   std::function<void(memory::Attribution&)> name_owners_;
   memory::Attribution attribution_;
+  std::optional<memory::LiveRecording> recording_;
   std::uint64_t observer_ = 0;
 };
 
