@@ -102,5 +102,15 @@ TEST(Disagreement, WhatDoesNotHaveToBeTheSameIsNoPartOfASignature) {
   EXPECT_EQ(CollectiveSignature::of(gather), CollectiveSignature::of(same));
 }
 
+TEST(MissingRanks, NobodyHasComeToAnOperationWithoutANumber) {
+  const AwaitedOperation receive{.group = kAll, .number = 0, .ranks = {1}, .text = "a receive"};
+  EXPECT_THAT(missing_ranks(receive, 0, {at(2), at(2)}, &text_of).ranks, ElementsAre(1));
+}
+
+TEST(CollectiveSignature, OnlyABroadcastHasARoot) {
+  EXPECT_EQ(CollectiveSignature::of({.kind = CommKind::kBroadcast, .peer = 3}).root, 3);
+  EXPECT_EQ(CollectiveSignature::of({.kind = CommKind::kAllReduce, .peer = 3}).root, 0);
+}
+
 }  // namespace
 }  // namespace tenon

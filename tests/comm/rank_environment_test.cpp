@@ -140,5 +140,14 @@ TEST(RankEnvironment, WordsInPlaceOfNumbersAreRefusedByTheVariablesName) {
   EXPECT_THAT([] { ranks_of({{"MASTER_PORT", "-1"}}); }, ThrowsMessage<ConfigError>(HasSubstr("MASTER_PORT")));
 }
 
+TEST(RankEnvironment, TheFirstRankIsZero) {
+  EXPECT_EQ(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).rank, 0);
+  EXPECT_EQ(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).size, 2);
+}
+
+TEST(RankEnvironment, ANumberWithSomethingBehindItIsNone) {
+  EXPECT_THROW(ranks_of({{"RANK", "1x"}, {"WORLD_SIZE", "4"}}), ConfigError);
+}
+
 }  // namespace
 }  // namespace tenon

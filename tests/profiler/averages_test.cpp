@@ -186,5 +186,15 @@ TEST(Averages, OfASimulatedDeviceHaveItsMemory) {
   EXPECT_NE(rows.table().find("SIMULATED Mem"), std::string::npos);
 }
 
+TEST(Averages, ShowTheShapesOfTensorsInAListInBracketsOfTheirOwn) {
+  Profile profile({.record_shapes = true});
+  of(profile, [] { cat({ones({2, 3}), ones({1, 3})}, 0); });
+  std::vector<std::string> shapes;
+  for (const auto& row : profile.key_averages(GroupBy::kShape))
+    if (row.key == "aten::cat") shapes.push_back(row.input_shapes);
+  ASSERT_EQ(shapes.size(), 1u);
+  EXPECT_THAT(shapes[0], ::testing::StartsWith("[[[2, 3], [1, 3]]"));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -219,5 +219,42 @@ TEST(FoldedStacks, RefuseAnUnknownMetricWithThoseThereAre) {
       ::testing::ThrowsMessage<Error>(::testing::AllOf(HasSubstr("'wall_time'"), HasSubstr("self_cpu_time_total"))));
 }
 
+TEST(ChromeTrace, NumbersItsEventsFromOneAndFromZero) {
+  for (const json& event : events()) {
+    if (event["ph"] != "X" || !event["args"].contains("Ev Idx")) continue;
+    EXPECT_EQ(event["args"]["External id"].get<int>(), event["args"]["Ev Idx"].get<int>() + 1) << event.dump();
+  }
+}
+
+TEST(ChromeTrace, NamesTheThreadOfTheForwardPassForBackwardNodesAlone) {
+  int nodes = 0;
+  for (const json& event : events()) {
+    if (event["ph"] != "X" || !event["args"].contains("Fwd thread id")) continue;
+    ++nodes;
+    EXPECT_THAT(event["name"].get<std::string>(), HasSubstr("Backward"));
+  }
+  EXPECT_GE(nodes, 4);
+}
+
+TEST(ChromeTrace, DrawsOneArrowFromAnOperator) {
+  std::set<double> begins;
+  for (const json& event : events())
+    EXPECT_TRUE(event["ph"] != "s" || begins.insert(event["ts"].get<double>()).second) << event.dump();
+}
+
+TEST(FoldedStacks, OfMemoryCountWhatWasAllocatedWhateverWasFreed) {
+  profiler::Recording recording;
+  profiler::MemoryEvent memory{};
+  memory.event = profiler::kNone;
+  memory.device = kCPU;
+  for (const std::int64_t bytes : {100, -100, 50}) {
+    memory.bytes = bytes;
+    recording.memory.push_back(memory);
+  }
+  const std::string path = scratch_folder() + "freed.txt";
+  profiler::write_folded_stacks(recording, path, "self_cpu_memory_usage");
+  EXPECT_EQ(text_of(path), "[memory] 150\n");
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -127,5 +127,20 @@ TEST(Table, OfATrainingRunHasTheColumnsThatWereRecorded) {
     EXPECT_THAT(table, HasSubstr(column));
 }
 
+TEST(Table, AUnitBeginsWithOneOfIt) {
+  EXPECT_EQ(profiler::format_memory(1024), "1.00 KB");
+  EXPECT_EQ(profiler::format_memory(std::int64_t{1} << 20), "1.00 MB");
+  EXPECT_EQ(profiler::format_memory(std::int64_t{1} << 30), "1.00 GB");
+}
+
+TEST(Table, ASharesWholeIsAnyTimeButNone) {
+  const profiler::Recording of;
+  const auto shown = [&](double us) {
+    return AverageList({{.key = "x", .count = 1, .cpu_time_total = us, .self_cpu_time_total = us}}, of).table();
+  };
+  EXPECT_THAT(shown(1), HasSubstr("100.00%"));
+  EXPECT_THAT(shown(0), HasSubstr("NaN"));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -72,6 +72,12 @@ TEST(Image, ABatchIsAGridOfEightARow) {
   EXPECT_EQ(grid.narrow(0, 2, 2).narrow(1, 6, 18).sum().item<std::int64_t>(), 0) << "places without one are black";
 }
 
+TEST(Image, AFullRowIsFollowedByNoEmptyOne) {
+  const Tensor grid = decoded(encode_image(bytes({8, 3, 2, 3}), "NCHW"));
+  EXPECT_EQ(grid.size(0), 2);
+  EXPECT_EQ(grid.size(1), 24);
+}
+
 TEST(Image, WhatDoesNotFitIsRefusedWithItsShape) {
   const auto refusal = [](const Tensor& picture, const char* format) -> std::string {
     try {

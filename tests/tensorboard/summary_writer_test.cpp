@@ -99,6 +99,37 @@ TEST_F(Writer, ATextIsAStringOfThePluginText) {
   EXPECT_EQ(inside(inside(value.message, 8), 8), "**caching** wins");
 }
 
+TEST_F(Writer, ATextIsATensorOfOneString) {
+  SummaryWriter writer(folder_);
+  writer.add_text("notes", "short", 1);
+  writer.close();
+  const std::string tensor = inside(values_in(folder_).at(0).message, 8);
+  EXPECT_EQ(number_in(tensor, 1), 7u) << "DT_STRING";
+  EXPECT_EQ(number_in(inside(inside(tensor, 2), 2), 1), 1u) << "elements";
+}
+
+TEST_F(Writer, AnExperimentHasTheNamesAndTypesOfItsHyperparameters) {
+  SummaryWriter writer(folder_);
+  writer.add_hparams({{"lr", 0.1}, {"nesterov", true}, {"allocator", "caching"}}, {}, "trial");
+  writer.close();
+  const std::string content = inside(inside(inside(values_in(folder_ + "/trial").at(0).message, 9), 1), 2);
+  EXPECT_EQ(number_in(content, 1), 0u) << "the version of what follows";
+  std::vector<std::pair<std::string, std::uint64_t>> found;
+  for (const Field& field : fields(content)) {
+    if (field.number != 2) continue;
+    for (const Field& info : fields(field.bytes)) found.emplace_back(inside(info.bytes, 1), number_in(info.bytes, 4));
+  }
+  using testing::Pair;
+  EXPECT_THAT(found, testing::UnorderedElementsAre(Pair("lr", 3), Pair("nesterov", 2), Pair("allocator", 1)));
+}
+
+TEST_F(Writer, AFlushWritesWhatWaits) {
+  SummaryWriter writer(folder_);
+  writer.add_scalar("a", 1, 1);
+  writer.flush();
+  EXPECT_EQ(values_in(folder_).size(), 1u);
+}
+
 TEST_F(Writer, HyperparametersAndMetricsAreARunOfTheTable) {
   SummaryWriter writer(folder_);
   writer.add_hparams({{"lr", 0.1}, {"batch_size", 32}, {"nesterov", true}, {"allocator", "caching"}},
