@@ -11,6 +11,7 @@
 #include <tenon/nn/modules/linear.h>
 #include <tenon/nn/modules/pooling.h>
 #include <tenon/ops/all_ops.h>
+#include <tenon/ops/nn/attention.h>
 #include <tenon/ops/nn/recurrent/packing.h>
 #include <tenon/ops/nn/recurrent/rnn.h>
 #include <tenon/tensor/literal.h>
@@ -748,6 +749,22 @@ TEST(BesideLibtorch, PicturesKeepTheirLayout) {
   EXPECT_EQ(format(conv2d(x, w, {}, 1, "same")), MemoryFormat::ChannelsLast);
   EXPECT_TRUE(conv2d(x, w, {}, 1, "same").allclose(conv2d(plain, w, {}, 1, "same")));
   EXPECT_EQ(format(conv2d(x.to(kInt32), w.to(kInt32))), MemoryFormat::ChannelsLast);
+}
+
+// By float64; libtorch's kernel rounds the logarithm away as well, and has twice these.
+TEST(BesideLibtorch, EqualKeysShareTheSlopeOfAttentionWhateverTheirScore) {
+  for (const double size : {1., 300., 60000.}) {
+    for (const double dropout : {0., 1e-9}) {
+      const Tensor q = (ones({1, 1, 1, 2}) * size).requires_grad_(true);
+      const Tensor k = (ones({1, 1, 2, 2}) * size).requires_grad_(true);
+      const Tensor v = tensor({{1., 2.}, {3., 5.}}).reshape({1, 1, 2, 2}).requires_grad_(true);
+      const Tensor y = scaled_dot_product_attention(q, k, v, {}, dropout, false, 1.0);
+      const std::vector<Tensor> slopes = autograd::grad({y.sum()}, {q, k, v});
+      expect_tensor(slopes[0], {1, 1, 1, 2}, kFloat32, {0, 0});
+      expect_tensor(slopes[1] / size, {1, 1, 2, 2}, kFloat32, {-1.25, -1.25, 1.25, 1.25});
+      expect_tensor(slopes[2], {1, 1, 2, 2}, kFloat32, {0.5, 0.5, 0.5, 0.5});
+    }
+  }
 }
 
 }  // namespace
