@@ -767,5 +767,14 @@ TEST(BesideLibtorch, EqualKeysShareTheSlopeOfAttentionWhateverTheirScore) {
   }
 }
 
+TEST(BesideLibtorch, LengthsBeyond16BitsAreRenormedAsWell) {
+  const Tensor x = tensor({{600., 200., 3., 4.}, {60000., 60000., 60000., 60000.}});  // of 17128.6 and 1.536e7 by 1/4
+  const Tensor y = x.to(kFloat16).renorm(0.25, 0, 1e4);
+  EXPECT_EQ(y.scalar_type(), kFloat16);
+  EXPECT_TRUE(y.to(kFloat32).allclose(tensor({{350.29, 116.76, 1.7515, 2.3353}, {39.06, 39.06, 39.06, 39.06}}), 2e-3));
+  const Tensor short_one = x.to(kBFloat16).renorm(0.25, 0, 1e4).to(kFloat32);
+  EXPECT_TRUE(short_one[0].allclose(tensor({350., 116.5, 1.75, 2.328125}), 1e-2));
+}
+
 }  // namespace
 }  // namespace tenon::test
