@@ -776,5 +776,17 @@ TEST(BesideLibtorch, LengthsBeyond16BitsAreRenormedAsWell) {
   EXPECT_TRUE(short_one[0].allclose(tensor({350., 116.5, 1.75, 2.328125}), 1e-2));
 }
 
+TEST(BesideLibtorch, TheSecondSlopeOfSincKeepsItsDigitsNear0) {
+  for (const Dtype dtype : {kFloat32, kFloat64}) {
+    const Tensor x = tensor({-0.01, 1e-4, 0., 0.02, 0.3, 0.49, 1., 2.5}, TensorOptions(dtype)).requires_grad_(true);
+    const Tensor first = autograd::grad({x.sinc().sum()}, {x}, {}, true, true)[0];
+    const Tensor second = autograd::grad({first.sum()}, {x})[0].to(kFloat64);
+    const Tensor exact = tensor({-3.2888941000126932, -3.2898680362873622, -3.2898681336964524, -3.285972685569879,
+                                 -2.458485286266174, -1.2613885485274337, 2., -1.215893396004392},
+                                TensorOptions(kFloat64));
+    EXPECT_TRUE(second.allclose(exact, 1e-6, 1e-6)) << second;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -68,6 +68,9 @@ Tensor symbolic_slope(const Tensor& gradient, const Tensor& saved, const Pointwi
   const Symbolic slope = Row::template slope<Symbolic>(Symbolic(saved), Symbolic(saved), parameters);
   return (Symbolic(gradient) * slope).tensor;
 }
+/// By a series near 0, where the row's formula is a difference of nearly equal numbers.
+template <>
+Tensor symbolic_slope<pointwise::Sinc>(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes&);
 
 /// "tanh" -> "TanhBackward0".
 const char* backward_name(const char* op);
