@@ -788,5 +788,31 @@ TEST(BesideLibtorch, TheSecondSlopeOfSincKeepsItsDigitsNear0) {
   }
 }
 
+TEST(BesideLibtorch, WhatIsClosedLetsNoGradientThroughNotEvenNaN) {
+  const auto check = [](auto f, const std::vector<double>& expected) {
+    for (const Dtype dtype : {kFloat32, kFloat64, kBFloat16}) {
+      for (const bool again : {false, true}) {
+        const Tensor x = tensor({-2., 0., 0.25, 7., -4., -1.5}, TensorOptions(dtype)).requires_grad_(true);
+        const Tensor slope = autograd::grad({f(x)}, {x}, {full_like(x, kNaN)}, again, again)[0];
+        expect_tensor(slope.isnan().to(kFloat32), {6}, kFloat32, expected);
+        EXPECT_EQ(slope.nan_to_num().abs().sum().item<double>(), 0);
+      }
+    }
+  };
+  check([](const Tensor& x) { return relu(x); }, {0, 0, 1, 1, 0, 0});
+  check([](const Tensor& x) { return relu6(x); }, {0, 0, 1, 0, 0, 0});
+  check([](const Tensor& x) { return hardtanh(x); }, {0, 1, 1, 0, 0, 0});
+  check([](const Tensor& x) { return threshold(x, 1, 3); }, {0, 0, 0, 1, 0, 0});
+  check([](const Tensor& x) { return clamp(x, -1, 1); }, {0, 1, 1, 0, 0, 0});
+  check([](const Tensor& x) { return clamp_min(x, 0); }, {0, 0, 1, 1, 0, 0});
+  check([](const Tensor& x) { return clamp_max(x, 0); }, {1, 0, 0, 0, 1, 1});
+  check([](const Tensor& x) { return hardshrink(x); }, {1, 0, 0, 1, 1, 1});
+  check([](const Tensor& x) { return softshrink(x); }, {1, 0, 0, 1, 1, 1});
+  check([](const Tensor& x) { return hardsigmoid(x); }, {1, 1, 1, 0, 0, 1});
+  check([](const Tensor& x) { return hardswish(x); }, {1, 1, 1, 1, 0, 1});
+  check([](const Tensor& x) { return floor(x); }, {0, 0, 0, 0, 0, 0});
+  check([](const Tensor& x) { return sign(x); }, {0, 0, 0, 0, 0, 0});
+}
+
 }  // namespace
 }  // namespace tenon::test
