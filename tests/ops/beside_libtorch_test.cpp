@@ -11,6 +11,7 @@
 #include <tenon/nn/modules/linear.h>
 #include <tenon/nn/modules/pooling.h>
 #include <tenon/ops/all_ops.h>
+#include <tenon/ops/nn/attention.h>
 #include <tenon/ops/nn/recurrent/packing.h>
 #include <tenon/ops/nn/recurrent/rnn.h>
 #include <tenon/tensor/literal.h>
@@ -748,6 +749,69 @@ TEST(BesideLibtorch, PicturesKeepTheirLayout) {
   EXPECT_EQ(format(conv2d(x, w, {}, 1, "same")), MemoryFormat::ChannelsLast);
   EXPECT_TRUE(conv2d(x, w, {}, 1, "same").allclose(conv2d(plain, w, {}, 1, "same")));
   EXPECT_EQ(format(conv2d(x.to(kInt32), w.to(kInt32))), MemoryFormat::ChannelsLast);
+}
+
+// By float64; libtorch's kernel rounds the logarithm away as well, and has twice these.
+TEST(BesideLibtorch, EqualKeysShareTheSlopeOfAttentionWhateverTheirScore) {
+  for (const double size : {1., 300., 60000.}) {
+    for (const double dropout : {0., 1e-9}) {
+      const Tensor q = (ones({1, 1, 1, 2}) * size).requires_grad_(true);
+      const Tensor k = (ones({1, 1, 2, 2}) * size).requires_grad_(true);
+      const Tensor v = tensor({{1., 2.}, {3., 5.}}).reshape({1, 1, 2, 2}).requires_grad_(true);
+      const Tensor y = scaled_dot_product_attention(q, k, v, {}, dropout, false, 1.0);
+      const std::vector<Tensor> slopes = autograd::grad({y.sum()}, {q, k, v});
+      expect_tensor(slopes[0], {1, 1, 1, 2}, kFloat32, {0, 0});
+      expect_tensor(slopes[1] / size, {1, 1, 2, 2}, kFloat32, {-1.25, -1.25, 1.25, 1.25});
+      expect_tensor(slopes[2], {1, 1, 2, 2}, kFloat32, {0.5, 0.5, 0.5, 0.5});
+    }
+  }
+}
+
+TEST(BesideLibtorch, LengthsBeyond16BitsAreRenormedAsWell) {
+  const Tensor x = tensor({{600., 200., 3., 4.}, {60000., 60000., 60000., 60000.}});  // of 17128.6 and 1.536e7 by 1/4
+  const Tensor y = x.to(kFloat16).renorm(0.25, 0, 1e4);
+  EXPECT_EQ(y.scalar_type(), kFloat16);
+  EXPECT_TRUE(y.to(kFloat32).allclose(tensor({{350.29, 116.76, 1.7515, 2.3353}, {39.06, 39.06, 39.06, 39.06}}), 2e-3));
+  const Tensor short_one = x.to(kBFloat16).renorm(0.25, 0, 1e4).to(kFloat32);
+  EXPECT_TRUE(short_one[0].allclose(tensor({350., 116.5, 1.75, 2.328125}), 1e-2));
+}
+
+TEST(BesideLibtorch, TheSecondSlopeOfSincKeepsItsDigitsNear0) {
+  for (const Dtype dtype : {kFloat32, kFloat64}) {
+    const Tensor x = tensor({-0.01, 1e-4, 0., 0.02, 0.3, 0.49, 1., 2.5}, TensorOptions(dtype)).requires_grad_(true);
+    const Tensor first = autograd::grad({x.sinc().sum()}, {x}, {}, true, true)[0];
+    const Tensor second = autograd::grad({first.sum()}, {x})[0].to(kFloat64);
+    const Tensor exact = tensor({-3.2888941000126932, -3.2898680362873622, -3.2898681336964524, -3.285972685569879,
+                                 -2.458485286266174, -1.2613885485274337, 2., -1.215893396004392},
+                                TensorOptions(kFloat64));
+    EXPECT_TRUE(second.allclose(exact, 1e-6, 1e-6)) << second;
+  }
+}
+
+TEST(BesideLibtorch, WhatIsClosedLetsNoGradientThroughNotEvenNaN) {
+  const auto check = [](auto f, const std::vector<double>& expected) {
+    for (const Dtype dtype : {kFloat32, kFloat64, kBFloat16}) {
+      for (const bool again : {false, true}) {
+        const Tensor x = tensor({-2., 0., 0.25, 7., -4., -1.5}, TensorOptions(dtype)).requires_grad_(true);
+        const Tensor slope = autograd::grad({f(x)}, {x}, {full_like(x, kNaN)}, again, again)[0];
+        expect_tensor(slope.isnan().to(kFloat32), {6}, kFloat32, expected);
+        EXPECT_EQ(slope.nan_to_num().abs().sum().item<double>(), 0);
+      }
+    }
+  };
+  check([](const Tensor& x) { return relu(x); }, {0, 0, 1, 1, 0, 0});
+  check([](const Tensor& x) { return relu6(x); }, {0, 0, 1, 0, 0, 0});
+  check([](const Tensor& x) { return hardtanh(x); }, {0, 1, 1, 0, 0, 0});
+  check([](const Tensor& x) { return threshold(x, 1, 3); }, {0, 0, 0, 1, 0, 0});
+  check([](const Tensor& x) { return clamp(x, -1, 1); }, {0, 1, 1, 0, 0, 0});
+  check([](const Tensor& x) { return clamp_min(x, 0); }, {0, 0, 1, 1, 0, 0});
+  check([](const Tensor& x) { return clamp_max(x, 0); }, {1, 0, 0, 0, 1, 1});
+  check([](const Tensor& x) { return hardshrink(x); }, {1, 0, 0, 1, 1, 1});
+  check([](const Tensor& x) { return softshrink(x); }, {1, 0, 0, 1, 1, 1});
+  check([](const Tensor& x) { return hardsigmoid(x); }, {1, 1, 1, 0, 0, 1});
+  check([](const Tensor& x) { return hardswish(x); }, {1, 1, 1, 1, 0, 1});
+  check([](const Tensor& x) { return floor(x); }, {0, 0, 0, 0, 0, 0});
+  check([](const Tensor& x) { return sign(x); }, {0, 0, 0, 0, 0, 0});
 }
 
 }  // namespace

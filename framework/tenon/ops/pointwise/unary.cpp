@@ -5,6 +5,7 @@
 #include <tenon/ops/pointwise/unary.h>
 #include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
+#include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <cmath>
@@ -129,6 +130,28 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   finish_inplace(self, recording);
   if (recording && rule.saves == pointwise::Saves::kOutput) recording.save_output(0, self);
   return handle;
+}
+
+template <>
+Tensor symbolic_slope<pointwise::Sinc>(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes&) {
+  constexpr double kPi = 3.14159265358979324, kNear = 0.5;
+  constexpr int kTerms = 12;  // the next one is below float64's digits at kNear
+  const Tensor x = saved.to(statistics_dtype(saved));
+  const Tensor is_far = x.abs().lt(kNear).logical_not();  // NaN is
+  // Each side sees harmless numbers where the other one counts, so that no NaN reaches the next derivative.
+  const Tensor near = x.masked_fill(is_far, 0), far = x.masked_fill(is_far.logical_not(), 1);
+  // The slope is the sum of c_n x^(2n - 1), c_n = (-1)^n 2n pi^2n / (2n + 1)!.
+  double coefficients[kTerms], term = 1;
+  for (int n = 1; n <= kTerms; ++n) {
+    term *= -kPi * kPi / (2 * n * (2 * n + 1));
+    coefficients[n - 1] = 2 * n * term;
+  }
+  const Tensor square = near * near;
+  Tensor series = square * coefficients[kTerms - 1];
+  for (int n = kTerms - 2; n > 0; --n) series = (series + coefficients[n]) * square;
+  series = (series + coefficients[0]) * near;
+  const Symbolic formula = pointwise::Sinc::slope<Symbolic>(Symbolic(far), Symbolic(far));
+  return (gradient * where(is_far, formula.tensor, series)).to(gradient.scalar_type());
 }
 
 /// The largest finite number of a floating dtype.

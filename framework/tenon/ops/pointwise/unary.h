@@ -2,8 +2,9 @@
 #pragma once
 
 #include <tenon/kernel/attributes/pointwise.h>
-#include <tenon/kernel/pointwise.h>
+#include <tenon/kernel/closed.h>
 #include <tenon/ops/autocast/autocast_call.h>
+#include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/symbolic.h>
 #include <tenon/ops/support/kernel_call.h>
 #include <tenon/ops/support/recording.h>
@@ -65,9 +66,12 @@ template <class Row>
 Tensor symbolic_slope(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes& attributes) {
   Symbolic parameters[3] = {attributes.parameters[0].real, attributes.parameters[1].real,
                             attributes.parameters[2].real};
-  const Symbolic slope = Row::template slope<Symbolic>(Symbolic(saved), Symbolic(saved), parameters);
-  return (Symbolic(gradient) * slope).tensor;
+  const Symbolic result = pointwise::slope_times<Row>(Symbolic(gradient), Symbolic(saved), parameters);
+  return result.is_number() ? zeros_like(gradient) : result.tensor;  // a row that is closed everywhere
 }
+/// By a series near 0, where the row's formula is a difference of nearly equal numbers.
+template <>
+Tensor symbolic_slope<pointwise::Sinc>(const Tensor& gradient, const Tensor& saved, const PointwiseAttributes&);
 
 /// "tanh" -> "TanhBackward0".
 const char* backward_name(const char* op);

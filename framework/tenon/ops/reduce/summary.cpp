@@ -5,6 +5,7 @@
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/reduce/summary.h>
 #include <tenon/ops/support/composite.h>
+#include <tenon/ops/support/sum_dtype.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -67,11 +68,12 @@ Tensor Tensor::renorm(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) 
   for (int i = 0; i < impl().rank(); ++i) {
     if (i != at) others.push_back(i);
   }
-  const Tensor length = norm(p, others, true);
+  // Powers of 16 bits, and sums of roots, are beyond them: lengths are those of floats.
+  const Tensor length = to(statistics_dtype(*this)).norm(p, others, true);
   const Tensor too_long = length.gt(maxnorm);
   // PyTorch's 1e-7 keeps the quotient finite.
   const Tensor factor = tenon::where(too_long, length.add(1e-7).reciprocal().mul(maxnorm), ones_like(length));
-  return mul(factor).contiguous();
+  return mul(factor.to(scalar_type())).contiguous();
 }
 Tensor& Tensor::renorm_(const Scalar& p, std::int64_t dim, const Scalar& maxnorm) const {
   TENON_SCOPE(renorm_, *this, p, dim, maxnorm)

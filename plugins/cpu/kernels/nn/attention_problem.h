@@ -129,6 +129,9 @@ T weigh(T* row, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 
   return log_sum;
 }
 
+// From here on what rounds the logarithm of a row's sum shows in its weights: the row is summed again.
+constexpr int kLargeLogSum = 32;
+
 // In the backward: the scores of query i become its weights again, and the gradients of the weights those of the
 // scores. `shared` is what every weight of the row has in common: sum_j w_j dw_j = y . dy.
 template <class T>
@@ -136,17 +139,23 @@ void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b
   const AttentionAttributes& a = p.attributes;
   const i64 seen = p.seen_by(i, keys);
   if (mask.present) add_mask(w, mask, mask.row(b, h, i), seen);
+  const bool again = log_sum > T(kLargeLogSum) || log_sum < T(-kLargeLogSum);
+  if (again) softmax_row(w, seen);
+  const auto weight_of = [&](T score) { return again ? score : math::exp(score - log_sum); };
   if (a.dropout > 0) {
     const u32 bound = dropped_below(a.dropout);
     const T kept = static_cast<T>(1 / (1 - a.dropout));
     over_words(a, p.line(b, h, i) * p.keys, seen, [&](i64 start, i64 count, const u32* words) {
       for (i64 j = 0; j < count; ++j) {
         const T factor = words[j] < bound ? T(0) : kept;
-        const T weight = math::exp(w[start + j] - log_sum);
+        const T weight = weight_of(w[start + j]);
         ds[start + j] = weight * (ds[start + j] * factor - shared);
         w[start + j] = weight * factor;
       }
     });
+  } else if (again) {
+#pragma GCC ivdep
+    for (i64 j = 0; j < seen; ++j) ds[j] = w[j] * (ds[j] - shared);
   } else {
 #pragma GCC ivdep
     for (i64 j = 0; j < seen; ++j) {

@@ -5,6 +5,8 @@
 #include "kernels/pointwise/real.h"
 #include "kernels/register.h"
 
+#include <tenon/kernel/closed.h>
+
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
@@ -45,8 +47,7 @@ void backward_body(char* const* pointers, i64 n, i64, const void* params) {
   const T* saved = reinterpret_cast<const T*>(Row::kSaves == pointwise::Saves::kNothing ? pointers[1] : pointers[2]);
 #pragma GCC ivdep
   for (i64 i = 0; i < n; ++i) {
-    const R s(saved[i]);
-    dx[i] = dy[i] * Row::template slope<R>(s, s, p).v;
+    dx[i] = pointwise::slope_times<Row>(R(dy[i]), R(saved[i]), p).v;
   }
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/pointwise/scalar_as.h"
 
 #include <tenon/kernel/attributes/pointwise.h>
-#include <tenon/kernel/pointwise.h>
+#include <tenon/kernel/closed.h>
 
 namespace tenon::cuda {
 namespace {
@@ -21,7 +21,7 @@ struct Backward {
     }
   }
   /// The row says itself whether `saved` is x or y.
-  __device__ C operator()(C dy, C saved) const { return dy * Row::template slope<C>(saved, saved, parameters); }
+  __device__ C operator()(C dy, C saved) const { return pointwise::slope_times<Row>(dy, saved, parameters); }
 };
 
 template <class Row>
