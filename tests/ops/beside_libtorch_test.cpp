@@ -814,5 +814,17 @@ TEST(BesideLibtorch, WhatIsClosedLetsNoGradientThroughNotEvenNaN) {
   check([](const Tensor& x) { return sign(x); }, {0, 0, 0, 0, 0, 0});
 }
 
+TEST(BesideLibtorch, SlopesByBicubicCoordinatesKeepTheirDigits) {
+  const auto slopes = [](Dtype dtype) {
+    const Tensor x = (arange(16, TensorOptions(dtype)) * 7).fmod(16.0).reshape({1, 1, 4, 4});
+    // Places that are exact in float32: what is left is rounding of the slopes alone.
+    const Tensor line = (arange(32, TensorOptions(dtype)) - 16) / 32 + 1.0 / 256;
+    const Tensor grid = stack({line, line.flip({0})}, -1).reshape({1, 4, 8, 2}).requires_grad_(true);
+    const Tensor y = grid_sampler(x, grid, 2, 0, false);
+    return autograd::grad({y.sum()}, {grid})[0].to(kFloat64);
+  };
+  EXPECT_LT((slopes(kFloat32) - slopes(kFloat64)).abs().max().item<double>(), 9e-6) << "three units of the largest, 27";
+}
+
 }  // namespace
 }  // namespace tenon::test
