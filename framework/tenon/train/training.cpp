@@ -8,6 +8,7 @@
 #include <tenon/nn/lora.h>
 #include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
+#include <tenon/runtime/plugins/sha256.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model_on_device.h>
 #include <tenon/train/optimizers.h>
@@ -53,6 +54,19 @@ ExperimentResult Training::run() {
   }
 }
 
+/// Files of one name on the disks of several machines need not be the same.
+std::string Training::what_this_rank_sees() const {
+  const auto of = [](const Batches& batches, std::string_view what) {
+    return fmt::format("{} {} (checksum {:08x})", batches.size(), what, batches.checksum());
+  };
+  const std::string data = of(*data_.train, "examples") + ", " + of(*data_.test, "test examples");
+  const std::string& file = options_.text("resume");
+  if (file.empty() && !state_.go_on) return data;
+  constexpr std::size_t kDigits = 8;
+  return fmt::format("{}, {} steps done (saved state {})", data, steps_done(),
+                     sha256_of_file(state_.go_on ? state_.file.string() : config_.resolve(file)).substr(0, kDigits));
+}
+
 /// Of a run that fails: its last words, which must not take the place of the reason.
 void Training::tell_what_there_is() {
   try {
@@ -70,8 +84,7 @@ ExperimentResult Training::run_to_its_end() {
     check_sizes();
     resume();
   });
-  ranks_.compare(
-      {{"examples", data_.train->size()}, {"test examples", data_.test->size()}, {"steps done", steps_done()}});
+  if (ranks_.are_many()) ranks_.compare(what_this_rank_sees());
   ranks_.begin(*model_.module);  // hooks are on the parameters that a resumed run has
   ranks_.shard(*model_.module, *optimizer_, config_.device);
   if (ranks_.divides_gradients() || ranks_.tensor_parallel())

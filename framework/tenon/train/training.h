@@ -74,6 +74,7 @@ class Training {
   RunPosition position() const;
   RunParts saved_parts();
   ExperimentResult so_far() const;
+  std::string what_this_rank_sees() const;
   void tell_what_there_is();
   void save_whole(const std::function<void()>& save);
   void save();

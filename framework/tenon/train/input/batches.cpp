@@ -7,6 +7,8 @@
 #include <tenon/tensor/literal.h>
 #include <tenon/train/input/split_mix.h>
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -38,9 +40,15 @@ class ImageBatches final : public Batches {
     PurposeGuard purpose(Purpose::kData);
     pixels_ = upload(set.pixels.data(), {count_, 1, set.height, set.width});
     labels_ = upload(set.labels.data(), {count_}).to(kInt64);
+    const auto add = [&](const std::vector<std::uint8_t>& bytes, std::int64_t count) {
+      checksum_ = crc32_z(checksum_, bytes.data(), std::min(bytes.size(), static_cast<std::size_t>(count)));
+    };
+    add(set.pixels, pixels_.numel());
+    add(set.labels, count_);
   }
 
   std::int64_t size() const override { return count_; }
+  std::uint32_t checksum() const override { return static_cast<std::uint32_t>(checksum_); }
 
   void begin(std::uint64_t seed, bool shuffle) override {
     PurposeGuard purpose(Purpose::kData);
@@ -84,6 +92,7 @@ class ImageBatches final : public Batches {
   bool label_pixels_;
   Dtype dtype_;
   Device device_;
+  unsigned long checksum_ = 0;
   Tensor pixels_;  ///< (count, 1, height, width), bytes
   Tensor labels_;
   Tensor order_;

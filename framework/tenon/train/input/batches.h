@@ -24,6 +24,8 @@ class Batches {
  public:
   virtual ~Batches() = default;
   virtual std::int64_t size() const = 0;
+  /// CRC-32 of the examples, as they lie in the files: ranks of one run have the same.
+  virtual std::uint32_t checksum() const = 0;
   /// Starts an epoch: examples in an order that depends on `seed` alone, or in the files' order.
   virtual void begin(std::uint64_t seed, bool shuffle) = 0;
   /// Examples [first, first + count) of the epoch's order.

@@ -29,6 +29,7 @@ class MaskedBatches final : public Batches {
         device_(device) {}
 
   std::int64_t size() const override { return text_->size(); }
+  std::uint32_t checksum() const override { return text_->checksum(); }
 
   void begin(std::uint64_t seed, bool shuffle) override {
     text_->begin(seed, shuffle);

@@ -6,6 +6,7 @@
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 
@@ -25,10 +26,12 @@ class TextBatches final : public Batches {
     if (limit > 0) count_ = std::min(count_, limit);
     PurposeGuard purpose(Purpose::kData);
     symbols_ = upload(symbols);
+    checksum_ = crc32_z(0, reinterpret_cast<const unsigned char*>(symbols.data()), symbols.size() * sizeof symbols[0]);
     offsets_ = tenon::arange(context_, TensorOptions(kInt64)).to(device_).unsqueeze(0);
   }
 
   std::int64_t size() const override { return count_; }
+  std::uint32_t checksum() const override { return static_cast<std::uint32_t>(checksum_); }
 
   void begin(std::uint64_t seed, bool shuffle) override {
     PurposeGuard purpose(Purpose::kData);
@@ -57,6 +60,7 @@ class TextBatches final : public Batches {
   std::int64_t context_;
   std::int64_t count_ = 0;
   Device device_;
+  unsigned long checksum_ = 0;
   Tensor symbols_;  ///< int32
   Tensor offsets_;  ///< (1, context): 0 … context - 1
   Tensor starts_;   ///< of the windows, in the epoch's order

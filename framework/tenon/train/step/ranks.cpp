@@ -77,18 +77,16 @@ void Ranks::together(const std::function<void()>& set_up) const {
   communicator_->barrier()->wait();  // which that one does not come to: it says why
 }
 
-void Ranks::compare(const std::vector<std::pair<std::string, std::int64_t>>& facts) const {
+void Ranks::compare(const std::string& facts) const {
   if (!are_many()) return;
-  std::string own;
-  for (const auto& [name, value] : facts) own += fmt::format("{}{} {}", own.empty() ? "" : ", ", value, name);
-  const std::vector<std::string> texts = differing_texts(*communicator_, own);
+  const std::vector<std::string> texts = differing_texts(*communicator_, facts);
   if (texts.empty()) return;
   std::map<int, std::string> by_rank;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) by_rank[static_cast<int>(rank)] = texts[rank];
   if (rank() == 0)
     throw ConfigError(
         fmt::format("the ranks do not see the same data or saved state: {}: give all of them the same "
-                    "files",
+                    "files (data.path, train.resume)",
                     camps_of(by_rank).text));
   communicator_->barrier()->wait();  // to which rank 0 does not come: it says why
 }

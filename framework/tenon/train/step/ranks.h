@@ -55,9 +55,9 @@ class Ranks {
   /// Calls `set_up` on every rank, which sends nothing. Where it fails on some, the first of them throws its error, and
   /// all others that one's: what is wrong for all is said once.
   void together(const std::function<void()>& set_up) const;
-  /// `facts` of this rank's run by their names, what came of its data and of a saved state, have to be those of all.
+  /// `facts` of this rank's run, what came of its data and of a saved state, have to be those of all.
   /// Throws ConfigError on rank 0 that names what differs and who has what, on the others that one's words.
-  void compare(const std::vector<std::pair<std::string, std::int64_t>>& facts) const;
+  void compare(const std::string& facts) const;
   /// Before the first step, once the models are found to be of the same form: parameters and buffers become those of
   /// rank 0, each rank gets random numbers of its own.
   void begin(const nn::Module& module);
