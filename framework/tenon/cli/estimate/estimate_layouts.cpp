@@ -4,6 +4,7 @@
 #include <tenon/cli/process/interrupt.h>
 #include <tenon/train/run_experiment.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -13,13 +14,26 @@ namespace tenon::cli {
 
 namespace {
 
-/// Ranks of one key need the same: with divided states none, else those with equal shares of the batch.
-std::int64_t key_of_rank(const ExperimentConfig& experiment, int rank, int ranks) {
-  const auto parts = static_cast<int>(experiment.section("train").integer("tensor_parallel"));
+/// So many ranks are run one by one; others are like those of their share of the batch.
+constexpr int kRanksOfTheirOwn = 16;
+
+/// Of this rank's batches of the test, every so manieth of all, the largest one.
+std::int64_t largest_test_batch(std::int64_t examples, std::int64_t at_once, int rank) {
+  return std::clamp<std::int64_t>(examples - rank * at_once, 0, at_once);
+}
+
+/// Ranks of one key need the same: with divided states none, else those with equal shares of the batch and of the test.
+/// How long that is nobody knows before the data are read, but where it is limited.
+std::pair<std::int64_t, std::int64_t> key_of_rank(const ExperimentConfig& experiment, int rank, int ranks) {
+  const Options& train = experiment.section("train");
+  const auto parts = static_cast<int>(train.integer("tensor_parallel"));
   if (ranks >= parts) rank /= parts, ranks /= parts;  // else the first of them refuses it
-  if (experiment.section("distributed").text("shard") != "none") return rank;
-  const std::int64_t batch = experiment.section("train").integer("batch_size");
-  return batch * (rank + 1) / ranks - batch * rank / ranks;
+  const std::int64_t examples = experiment.section("data").integer("test_limit");
+  if (experiment.section("distributed").text("shard") != "none" || (examples == 0 && rank < kRanksOfTheirOwn))
+    return {rank, -1};
+  const std::int64_t batch = train.integer("batch_size");
+  return {batch * (rank + 1) / ranks - batch * rank / ranks,
+          examples == 0 ? 0 : largest_test_batch(examples, train.integer("test_batch_size"), rank)};
 }
 
 void check_shared(const ExperimentConfig& experiment) {
@@ -33,9 +47,9 @@ void check_shared(const ExperimentConfig& experiment) {
 RanksEstimate estimate_ranks(const ExperimentConfig& experiment, int ranks, double call_seconds) {
   if (ranks > 1) check_shared(experiment);
   RanksEstimate all;
-  std::map<std::int64_t, std::vector<DeviceEstimate>> known;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<DeviceEstimate>> known;
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::int64_t key = key_of_rank(experiment, rank, ranks);
+    const auto key = key_of_rank(experiment, rank, ranks);
     if (!known.contains(key)) {
       EstimateApart apart = estimate_apart(experiment, call_seconds, {.rank = rank, .size = ranks});
       if (apart.estimate.memory) known[key] = apart.estimate.memory->devices;
@@ -52,12 +66,11 @@ namespace {
 /// Data ranks, also of divided layers or of stages, by their own code. States of stage 1 are divided by whole
 /// parameters, and the last rank has the largest part of a batch that does not divide evenly.
 void run_ranks(const ExperimentConfig& experiment, double call_seconds, LayoutRow& row) {
-  constexpr int kMostRanks = 16;
   const ExperimentConfig ranks = train::ranks_of(experiment, row.layout);
   check_shared(ranks);
   const auto size = static_cast<int>(row.layout.data * row.layout.tensor);
   std::vector<int> which = {0};
-  for (int rank = 1; rank < size - 1 && row.layout.zero == 1 && rank < kMostRanks; ++rank) which.push_back(rank);
+  for (int rank = 1; rank < size - 1 && row.layout.zero == 1 && rank < kRanksOfTheirOwn; ++rank) which.push_back(rank);
   if (size > 1) which.push_back(size - 1);
   for (const int rank : which) {
     const Estimate estimate = estimate_apart(ranks, call_seconds, {.rank = rank, .size = size}).estimate;
