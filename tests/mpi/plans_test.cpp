@@ -71,6 +71,8 @@ TEST_F(PlansOfRanks, AreWithinThreePercentOfWhatEachRankNeeds) {
           << words << ", rank " << i;
       EXPECT_NEAR(ratio(rows[i]["optimizer_bytes"], memory[i]["peak_optimizer_state_bytes"]), 1, 0.03)
           << words << ", rank " << i;
+      if (words.starts_with(parts))
+        EXPECT_EQ(rows[i]["parameter_bytes"], memory[i]["peak_parameter_bytes"]) << words << ", rank " << i;
     }
     EXPECT_NEAR(result["memory_estimate"]["error"]["peak_requested"].get<double>(), 0, 0.03) << words;
   }

@@ -89,7 +89,7 @@ ExperimentResult Training::run_to_its_end() {
   ranks_.shard(*model_.module, *optimizer_, config_.device);
   if (ranks_.divides_gradients() || ranks_.tensor_parallel())
     precision_->agree_by([this](bool found) { return ranks_.any(found); });
-  if (ranks_.divides_gradients()) {
+  if (ranks_.divides_gradients() || ranks_.tensor_parallel()) {
     // The model was made whole on each rank: what counts is what it has from now on.
     device_.allocator().trim(0);
     device_.allocator().reset_peak_stats();
