@@ -59,7 +59,7 @@ std::string Training::what_this_rank_sees() const {
   const auto of = [](const Batches& batches, std::string_view what) {
     return fmt::format("{} {} (checksum {:08x})", batches.size(), what, batches.checksum());
   };
-  const std::string data = of(*data_.train, "examples") + ", " + of(*data_.test, "test examples");
+  std::string data = of(*data_.train, "examples") + ", " + of(*data_.test, "test examples");
   const std::string& file = options_.text("resume");
   if (file.empty() && !state_.go_on) return data;
   constexpr std::size_t kDigits = 8;
