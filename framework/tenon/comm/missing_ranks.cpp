@@ -64,7 +64,7 @@ CollectiveSignature CollectiveSignature::of(const CommRequest& request) {
 }
 
 std::string CollectiveSignature::text() const {
-  const std::string elements = fmt::format("{} of {} {}", name_of(kind), count, name_of(dtype));
+  std::string elements = fmt::format("{} of {} {}", name_of(kind), count, name_of(dtype));
   switch (kind) {
     case CommKind::kAllReduce:
       return fmt::format("{} ({})", elements, name_of(op));

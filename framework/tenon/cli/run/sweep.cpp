@@ -19,6 +19,7 @@
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_remarks.h>
 #include <tenon/report/run/run_report.h>
+#include <tenon/report/text/progress_text.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/train/run_experiment.h>
 

@@ -144,7 +144,7 @@ static std::string oom_advice(const OutOfMemoryInfo& info, const OomCircumstance
 
 /// Where the device has enough for the request, it was asked for more.
 std::string oom_hint(const OutOfMemoryInfo& info, const OomCircumstances& circumstances) {
-  const std::string advice = oom_advice(info, circumstances);
+  std::string advice = oom_advice(info, circumstances);
   const bool seems_enough = info.capacity_bytes != 0 && info.requested_bytes <= info.device_free_bytes;
   if (!seems_enough || info.limit_bytes != 0 || circumstances.refused_bytes <= info.device_free_bytes) return advice;
   return fmt::format("the device was asked for a segment of {}, more than it has free{}{}",

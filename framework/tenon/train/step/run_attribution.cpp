@@ -30,7 +30,8 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
     if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
   // As its scope says: "tenon::nn::LinearImpl" -> "LinearImpl"; npos + 1 is 0.
-  const std::string whole = module.name(), type = whole.substr(whole.rfind(':', whole.find('<')) + 1);
+  const std::string& whole = module.name();
+  const std::string type = whole.substr(whole.rfind(':', whole.find('<')) + 1);
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? type : name.substr(0, dot);
