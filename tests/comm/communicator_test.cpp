@@ -1,5 +1,5 @@
 // What every communicator does alike: arguments are checked, operations are counted.
-#include <tenon/comm/communicator.h>
+#include "recording_communicator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,27 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class DoneWork final : public Work {
- public:
-  bool is_completed() override { return true; }
-  void wait(std::chrono::milliseconds) override {}
-};
-
-/// Rank 1 of 4, which keeps the requests that it gets.
-class Recording final : public Communicator {
- public:
-  int rank() const override { return 1; }
-  int size() const override { return 4; }
-  void monitored_barrier(std::chrono::milliseconds) override {}
-  void abort(std::string_view, ExitCode) noexcept override {}
-  std::vector<CommRequest> requests;
-
- protected:
-  std::shared_ptr<Work> start(const CommRequest& request) override {
-    requests.push_back(request);
-    return std::make_shared<DoneWork>();
-  }
-};
+using Recording = test::RecordingCommunicator;
 
 TEST(Communicator, ARequestCarriesWhatTheCallSaid) {
   Recording ranks;

@@ -1,6 +1,6 @@
 // Where a communicator's numbers begin: the first tag, the first root, one element.
-#include <tenon/comm/communicator.h>
 #include <tenon/core/error.h>
+#include "recording_communicator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,26 +10,8 @@
 namespace tenon {
 namespace {
 
-class EndedWork final : public Work {
- public:
-  bool is_completed() override { return true; }
-  void wait(std::chrono::milliseconds) override {}
-};
-
-/// Rank 1 of 3, whose requests are done at once.
-class SecondOfThree final : public Communicator {
- public:
-  int rank() const override { return 1; }
-  int size() const override { return 3; }
-  void monitored_barrier(std::chrono::milliseconds) override {}
-  void abort(std::string_view, ExitCode) noexcept override {}
-
- protected:
-  std::shared_ptr<Work> start(const CommRequest&) override { return std::make_shared<EndedWork>(); }
-};
-
 TEST(CommunicatorNumbers, TagsAndRootsBeginAtZero) {
-  SecondOfThree ranks;
+  test::RecordingCommunicator ranks(3);
   float value = 0;
   EXPECT_NO_THROW(ranks.send({.data = &value, .count = 1}, /*to=*/0, /*tag=*/0)->wait());
   EXPECT_NO_THROW(ranks.receive({.data = &value, .count = 1}, /*from=*/2, /*tag=*/1)->wait());
@@ -39,13 +21,13 @@ TEST(CommunicatorNumbers, TagsAndRootsBeginAtZero) {
 }
 
 TEST(CommunicatorNumbers, NoElementsNeedNoMemoryAndOneDoes) {
-  SecondOfThree ranks;
+  test::RecordingCommunicator ranks(3);
   EXPECT_NO_THROW(ranks.all_reduce({.data = nullptr, .count = 0}, ReduceOp::kSum)->wait());
   EXPECT_THROW(std::ignore = ranks.all_reduce({.data = nullptr, .count = 1}, ReduceOp::kSum), Error);
 }
 
 TEST(CommunicatorNumbers, AGroupOfARankBelowZeroOrBeyondTheLastIsRefused) {
-  SecondOfThree ranks;
+  test::RecordingCommunicator ranks(3);
   EXPECT_THAT(
       [&] {
         std::ignore = ranks.new_group({1, 3});
