@@ -108,7 +108,8 @@ enum class Beat {
 };
 
 /// Ends of steps at a request that comes once in each; false where there is none.
-bool told_by_requests(const Trace& trace, Beat beats, bool of_any_size, Steps& steps) {
+bool told_by_requests(const Trace& trace, const std::vector<bool>& is_freed, Beat beats, bool of_any_size,
+                      Steps& steps) {
   const auto request_at = [&](const TraceEvent& entry, std::size_t allocation) {
     Request request = request_of(trace, entry, allocation);
     if (of_any_size) std::get<1>(request) = 0;
@@ -118,7 +119,6 @@ bool told_by_requests(const Trace& trace, Beat beats, bool of_any_size, Steps& s
     return entry.kind == EventKind::kAllocate && allocation >= trace.facts.seeded_blocks &&
            (!of_any_size || stack_of(trace, allocation) != 0);
   };
-  const std::vector<bool> is_freed = freed_blocks(trace);
   std::map<Request, std::uint64_t> counts, given_back;
   std::vector<Request> order;
   each_event(trace, [&](const TraceEvent& entry, std::uint64_t, std::size_t allocation) {
@@ -163,9 +163,10 @@ Steps steps_of(const Trace& trace) {
   steps.ends.clear();
   // Where every batch has another length, its stacks still come as often.
   const bool has_stacks = !trace.stack_of_allocation.empty();
+  const std::vector<bool> is_freed = freed_blocks(trace);
   for (const Beat beats : {Beat::kReturned, Beat::kAny})
     for (const bool of_any_size : {false, true})
-      if ((!of_any_size || has_stacks) && told_by_requests(trace, beats, of_any_size, steps)) return steps;
+      if ((!of_any_size || has_stacks) && told_by_requests(trace, is_freed, beats, of_any_size, steps)) return steps;
   return steps;
 }
 
