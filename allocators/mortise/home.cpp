@@ -12,8 +12,10 @@ namespace tenon::mortise {
 
 namespace {
 
-/// Of addresses, which cost nothing: a second range begins when the first is full.
+/// Of addresses, which cost nothing: a second range begins when the first is full. Both and what joined blocks need
+/// are reserved at once, since a call takes as long as one that maps.
 constexpr std::size_t kRangeBytes[kRegions] = {64 * GiB, 256 * GiB};
+constexpr std::size_t kReservedAtOnce = 512 * GiB;
 
 /// One piece of physical memory goes back as a whole: of long ones a small block would hold much.
 constexpr std::size_t kLongestChunk = 256 * MiB;
@@ -29,7 +31,8 @@ Home::Home(MemorySource& source)
       page_bytes_(has_virtual_memory_
                       ? source.traits().page_bytes
                       : std::max(kPageWithoutPages, align_up(source.traits().acquire_granularity, kGrain))),
-      longest_chunk_bytes_(align_up(kLongestChunk, page_bytes_)) {}
+      longest_chunk_bytes_(align_up(kLongestChunk, page_bytes_)),
+      addresses_(source, page_bytes_, kReservedAtOnce) {}
 
 Home::~Home() {
   for (const auto& range : ranges_) {
@@ -41,7 +44,6 @@ Home::~Home() {
         source_.release(pointer(chunk->address), chunk->bytes);
       }
     }
-    if (has_virtual_memory_) source_.unreserve(pointer(range->address), range->bytes);
   }
 }
 
@@ -112,15 +114,13 @@ Range* Home::reserve(Region region, std::size_t bytes) {
   auto range = std::make_unique<Range>();
   range->region = region;
   range->gaps.reserve(1);
-  void* address = nullptr;
   for (std::size_t wanted = std::max(align_up(kRangeBytes[region], page_bytes_), bytes); wanted >= bytes;
        wanted = align_up(wanted / 2, page_bytes_)) {
-    address = source_.reserve(wanted);
+    range->address = addresses_.take(wanted);
     range->bytes = wanted;
-    if (address != nullptr || wanted == bytes || wanted == page_bytes_) break;
+    if (range->address != 0 || wanted == bytes || wanted == page_bytes_) break;
   }
-  if (address == nullptr) return nullptr;
-  range->address = Address(address);
+  if (range->address == 0) return nullptr;
   range->gaps.push_back({range->address, range->bytes});
   return &add_range(std::move(range));
 }

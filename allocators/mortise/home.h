@@ -9,6 +9,8 @@
 #include "stream_cache.h"
 #include "tile.h"
 
+#include "../tiled/addresses.h"
+
 #include <tenon/memory/memory_source.h>
 
 #include <cstddef>
@@ -53,6 +55,8 @@ class Home {
 
   std::size_t page_bytes() const { return page_bytes_; }
   bool can_join() const { return has_virtual_memory_; }
+  /// Of ranges, and of whatever else is mapped to the home's memory.
+  tiled::Addresses& addresses() { return addresses_; }
   std::size_t reserved_bytes() const { return reserved_bytes_; }
   /// Of it, where tiles of that region stand.
   std::size_t mapped_bytes(Region region) const {
@@ -117,6 +121,7 @@ class Home {
   const bool has_virtual_memory_;
   const std::size_t page_bytes_;
   std::size_t longest_chunk_bytes_;
+  tiled::Addresses addresses_;
   std::vector<std::unique_ptr<Range>> ranges_;
   std::vector<std::uint32_t> unused_numbers_;  ///< below those of the ranges
   std::uint32_t numbers_ = 0;                  ///< given so far

@@ -98,12 +98,12 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
     range.range_bytes += align_up(piece.address + piece.bytes, page) - piece.address / page * page;
   prepare(cache, range);
   std::list<JoinedRange*> place{&range}, turn{&range};
-  range.address = addresses_.take(range.range_bytes);
+  range.address = home_.addresses().take(range.range_bytes);
   if (range.address == 0) return nullptr;
   try {
     map_pieces(range);  // nobody knows it yet: the device is called without the lock
   } catch (...) {
-    addresses_.give(range.address, range.range_bytes);
+    home_.addresses().give(range.address, range.range_bytes);
     throw;
   }
   const BiasedLock::Guard lock(mutex_);
@@ -136,7 +136,7 @@ void JoinedRanges::give_back(Tile* tile) noexcept {
 
 void JoinedRanges::unmap(const JoinedRange& range) noexcept {
   source_.unmap(pointer(range.address), range.range_bytes);
-  addresses_.give(range.address, range.range_bytes);
+  home_.addresses().give(range.address, range.range_bytes);
 }
 
 void JoinedRanges::forget_waiting(std::size_t left) noexcept {

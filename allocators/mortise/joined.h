@@ -8,8 +8,6 @@
 #include "home.h"
 #include "joint.h"
 
-#include "../tiled/addresses.h"
-
 #include <tenon/memory/concurrent/biased_lock.h>
 
 #include <cstddef>
@@ -34,8 +32,7 @@ struct JoinedRange {
 
 class JoinedRanges {
  public:
-  JoinedRanges(MemorySource& source, Home& home)
-      : source_(source), home_(home), addresses_(source, home.page_bytes()) {}
+  JoinedRanges(MemorySource& source, Home& home) : source_(source), home_(home) {}
   JoinedRanges(const JoinedRanges&) = delete;
   JoinedRanges& operator=(const JoinedRanges&) = delete;
   /// Before the home goes.
@@ -78,8 +75,7 @@ class JoinedRanges {
 
   MemorySource& source_;
   Home& home_;
-  tiled::Addresses addresses_;  ///< under the lock over all streams, as is:
-  std::uint64_t made_ = 0;
+  std::uint64_t made_ = 0;  ///< under the lock over all streams, as are the home's addresses
 
   mutable BiasedLock mutex_;
   std::unordered_map<std::uint64_t, std::unique_ptr<JoinedRange>> ranges_;  ///< by serial

@@ -11,12 +11,13 @@ namespace tenon::mortise {
 
 namespace {
 
-/// May lie idle, and is taken beyond what is missing, of any size of memory. With less slack a small program makes more
-/// calls for joints in its first step than PyTorch makes for its segments.
-constexpr std::size_t kSlackBytes = 7 * MiB, kSpareBytes = 7 * MiB;
-/// A small program takes a part of what lives more at a time, up to so much: else its first step would be made of
-/// calls. Of any program that is at most a 20th and 8 MiB.
-constexpr std::size_t kSmallFraction = 18, kMostOfSmallBytes = 24 * MiB;
+/// May lie idle before pieces are joined, of any size of memory. With more, a program that grows takes its long blocks
+/// from new pages one by one, and joins none of what it leaves behind; its first step has more calls for that.
+constexpr std::size_t kSlackBytes = 9 * MiB / 2;
+/// Is taken beyond what is missing, of any size of memory; and of a small program a part of what lives, up to so much:
+/// else its first step would be made of calls. All of it is less than a 20th and 8 MiB.
+constexpr std::size_t kSpareBytes = 31 * MiB / 4;
+constexpr std::size_t kSmallFraction = 20, kMostOfSmallBytes = 32 * MiB;
 /// Free tiles looked at for joints, some ten milliseconds in all: in each of 36 recorded histories of training and
 /// inference fewer than 2,000.
 constexpr std::size_t kManyTiles = 1 << 20;
@@ -213,7 +214,7 @@ std::size_t MortiseAllocator::spare_pages(Region region, std::size_t pages) cons
   const std::size_t spare = wanted > reserved ? (wanted - reserved) / home_.page_bytes() : 0;
   if (region == kLarge) return spare;
   const std::size_t part = home_.mapped_bytes(kSmall) / kSmallFraction / home_.page_bytes();
-  return std::min(spare, std::max<std::size_t>(part, 1));
+  return std::min(spare, std::max<std::size_t>(part, home_.mapped_bytes(kSmall) == 0 ? 0 : 1));
 }
 
 /// Those of at least so many bytes, and some that are a little shorter.

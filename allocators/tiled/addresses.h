@@ -18,8 +18,10 @@ namespace tenon::tiled {
 
 class Addresses {
  public:
-  /// Ranges are multiples of `page_bytes`, the source's page.
-  Addresses(MemorySource& source, std::size_t page_bytes) : source_(source), page_bytes_(page_bytes) {}
+  /// Ranges are multiples of `page_bytes`, the source's page; so many bytes are reserved at once where the source has
+  /// them.
+  Addresses(MemorySource& source, std::size_t page_bytes, std::size_t reserved_at_once = 64 * GiB)
+      : source_(source), page_bytes_(page_bytes), reserved_at_once_(align_up(reserved_at_once, page_bytes)) {}
   Addresses(const Addresses&) = delete;
   Addresses& operator=(const Addresses&) = delete;
   /// Nothing is mapped any more.
@@ -61,7 +63,6 @@ class Addresses {
   }
 
  private:
-  static constexpr std::size_t kReservedAtOnce = 64 * GiB;
   using Holes = std::map<std::uintptr_t, std::size_t>;
 
   static void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
@@ -69,11 +70,13 @@ class Addresses {
     return left.first + left.second == right.first && !reserved_.contains(right.first);
   }
 
+  /// What the source did not have once is not asked for again.
   Holes::iterator reserve(std::size_t bytes) {
-    for (std::size_t wanted = std::max(align_up(kReservedAtOnce, page_bytes_), bytes); wanted >= bytes;
-         wanted = wanted / 2 / page_bytes_ * page_bytes_) {
+    std::size_t wanted = std::max(reserved_at_once_, bytes);
+    for (; wanted >= bytes; wanted = wanted / 2 / page_bytes_ * page_bytes_) {
       void* const address = source_.reserve(wanted);
       if (!address) continue;
+      reserved_at_once_ = std::min(reserved_at_once_, wanted);
       try {
         reserved_.emplace(Address(address), wanted);
         return holes_.emplace(Address(address), wanted).first;
@@ -83,11 +86,13 @@ class Addresses {
         throw;
       }
     }
+    reserved_at_once_ = std::min(reserved_at_once_, wanted);
     return holes_.end();
   }
 
   MemorySource& source_;
   const std::size_t page_bytes_;
+  std::size_t reserved_at_once_;
   Holes holes_;
   std::map<std::uintptr_t, std::size_t> reserved_;
 };

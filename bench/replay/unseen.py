@@ -20,7 +20,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=47)
     parser.add_argument("shapes", nargs="*")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     by_name = {shape.__name__: shape for shape in SHAPES}
     for name in asked.shapes:
         if name not in by_name:

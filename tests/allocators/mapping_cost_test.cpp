@@ -108,7 +108,7 @@ TEST_P(MappingCost, OfAFirstStepIsAtMostTwiceThatOfExpandable) {
 }
 
 /// Which sizes come in a step decides what fits where: a few models take more than twice, as nobody knows them.
-TEST(MappingCostOfDrawnModels, InAFirstStepIsMoreThanTwiceForOneInTenAtMost) {
+TEST(MappingCostOfDrawnModels, InAFirstStepIsMoreThanTwiceForOneInTwentyAtMost) {
   SCOPED_TRACE(testing::Message() << "seed " << kDrawnSeed);
   std::mt19937_64 random(kDrawnSeed);
   const auto drawn = [&](double least, double most) {
@@ -126,7 +126,7 @@ TEST(MappingCostOfDrawnModels, InAFirstStepIsMoreThanTwiceForOneInTenAtMost) {
     EXPECT_LE(ratio, 4) << model.layers << " layers of " << model.weights << ", " << model.activations << ", "
                         << model.workspace << " bytes";
   }
-  EXPECT_LE(dear, kDrawn / 10);
+  EXPECT_LE(dear, kDrawn / 20);
 }
 
 TEST_P(MappingCost, OfAWarmStepIsNone) {
