@@ -49,17 +49,17 @@ void check_members(const Group& of, const Group& made) {
 }  // namespace
 
 Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
-  begin_mpi(settings.timeout);
+  const Arrival arrival = begin_mpi(settings.timeout);
   auto all = std::make_shared<Group>();
   for (MPI_Comm* const comm : {&all->comm, &control_comm_}) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Comm_idup(MPI_COMM_WORLD, comm, &request), "MPI_Comm_idup");
-    complete(request, settings.timeout, "the ranks meet");
+    complete(request, arrival, settings.timeout);
   }
   MPI_Comm_set_errhandler(all->comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(control_comm_, MPI_ERRORS_RETURN);
   peers_ = std::make_unique<Peers>(
-      all->comm, settings.timeout,
+      all->comm, arrival, settings.timeout,
       fmt::format("order={}, check={}", settings.order == Order::kRank ? "rank" : "any", settings.compares));
   const auto size = static_cast<std::size_t>(peers_->size());
   control_ = std::make_unique<Control>(control_comm_, peers_->rank(), peers_->size());

@@ -171,7 +171,7 @@ TEST(MpiFailures, NothingIsWrittenBeyondABufferWhateverOtherRanksSend) {
          {std::pair{"size-large", "ranks 0, 1, 3: all_reduce of 1000 float32 (sum); rank 2: all_reduce of 1000000"},
           {"size-halves", "ranks 0, 1: all_reduce of 1000 float32 (sum); ranks 2, 3: all_reduce of 1000000 float32"},
           {"broadcast-halves", "ranks 0, 1: broadcast of 1000000 float32 from rank 0; ranks 2, 3: broadcast of 1000 "},
-          {"large-message", "receive of 4000 bytes from rank 2 (tag 0): 1000000 of them came, not the 1000 float32"}}) {
+          {"large-message", "receive of 4000 bytes from rank 2 (tag 0): 1000000 float32 came, not the 1000 float32"}}) {
       const Ended ended = ranks_with(how, std::string("mpi:timeout=600,order=") + order, "TENON_SINGLE_COPY=cma");
       EXPECT_THAT(ended.text, HasSubstr(said)) << how;
       EXPECT_THAT(ended.text, testing::Not(HasSubstr("beyond"))) << how;
@@ -196,11 +196,13 @@ TEST(MpiFailures, AGroupThatRanksDoNotAgreeOnIsRefused) {
   EXPECT_EQ(ended.code, 1);
 }
 
-TEST(MpiFailures, AMessageOfAnotherLengthThanItsReceiverExpectsIsRefused) {
+TEST(MpiFailures, AMessageOfAnotherLengthOrDtypeThanItsReceiverExpectsIsRefused) {
   EXPECT_THAT(ranks_with("message", "mpi:timeout=600").text,
-              HasSubstr("receive of 32 bytes from rank 2 (tag 0): 4 of them came, not the 8 float32"));
+              HasSubstr("receive of 32 bytes from rank 2 (tag 0): 4 float32 came, not the 8 float32"));
   EXPECT_THAT(ranks_with("long-message", "mpi:timeout=600").text,
-              HasSubstr("receive of 16 bytes from rank 2 (tag 0): 8 of them came, not the 4 float32"));
+              HasSubstr("receive of 16 bytes from rank 2 (tag 0): 8 float32 came, not the 4 float32"));
+  EXPECT_THAT(ranks_with("message-dtype", "mpi:timeout=600").text,
+              HasSubstr("receive of 32 bytes from rank 2 (tag 0): 8 int32 came, not the 8 float32: send and"));
 }
 
 TEST(MpiFailures, WithoutAFailureAllEndWell) {

@@ -15,6 +15,7 @@
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>
+#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/runtime/process_group.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/train/run_experiment.h>
@@ -128,6 +129,27 @@ std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config
 void begin_ranks(Communicator& ranks, const Config& config) {
   ranks.barrier()->wait();
   if (!needs_device(ranks)) compare_settings(ranks, config);
+}
+
+void compare_dry_runs(const RunOptions& options, const Config& config) {
+  const ExperimentConfig experiment = config.experiment();
+  const bool can_meet = rank_environment().size > 1 && !options.is_cell() && !experiment.distributed.name.empty() &&
+                        !find_communicator(experiment.distributed.name).needs_device;
+  if (!can_meet) return;
+  std::shared_ptr<Communicator> ranks;
+  try {
+    ranks = meet_ranks(options, config);
+  } catch (const DistributedError& error) {
+    if (error.exit_code() == ExitCode::kUsage) throw;
+    return;  // variables of a launcher that were set by hand, say
+  }
+  try {
+    ranks->barrier()->wait();  // as begin_ranks(), where others may be
+    compare_settings(*ranks, config, "--dry-run");
+  } catch (const std::exception& error) {
+    ranks->abort(error.what(), exit_code_of(error));
+    throw;
+  }
 }
 
 void share_folder(Communicator& ranks, const Config& config, const fs::path& folder) {

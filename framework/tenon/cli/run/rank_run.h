@@ -15,6 +15,10 @@ namespace tenon::cli {
 /// started several processes and the file says nothing of ranks: cells of a sweep aside, which are runs of their own.
 std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config& config);
 
+/// By every rank, of `tenon run --dry-run` under a launcher: throws as compare_settings() does where they differ, or
+/// others run. Nothing where the ranks cannot meet: plans are made without them.
+void compare_dry_runs(const RunOptions& options, const Config& config);
+
 /// Whether the launcher says that this process is another rank than 0: then it says nothing of what all come to.
 bool is_silent_rank(const RunOptions& options);
 
