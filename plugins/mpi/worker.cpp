@@ -39,11 +39,15 @@ void check_members(const Group& of, const Group& made) {
   check(code, "MPI_Group_translate_ranks");
   for (int& rank : ranks) rank = of.ranks[static_cast<std::size_t>(rank)];
   if (ranks == made.ranks) return;
+  std::vector<int> concerned = ranks;  // which of them is wrong they alone know
+  concerned.insert(concerned.end(), made.ranks.begin(), made.ranks.end());
+  std::ranges::sort(concerned);
+  concerned.erase(std::ranges::unique(concerned).begin(), concerned.end());
   throw DistributedError(
       fmt::format("a group of ranks {} was asked for, and others call it with other members: those who name each other "
                   "are {}; give every member the same list",
                   fmt::join(made.ranks, ", "), fmt::join(ranks, ", ")),
-      {});
+      concerned);
 }
 
 }  // namespace
@@ -92,10 +96,13 @@ std::shared_ptr<Work> Worker::submit(Group& group, const CommRequest& request, s
   {
     const std::lock_guard lock(mutex_);
     if (failure_) throw DistributedError(*failure_);
+    const bool is_own = at_end != nullptr;  // a barrier that nobody called: it has no number that is shown
     const std::int64_t number = is_message(request.kind) ? 0 : ++group.number;
-    operation = std::make_shared<Operation>(
-        request, number, request.options.timeout.count() > 0 ? request.options.timeout : settings_.timeout,
-        peers_->own_text(), group.text);
+    if (number > 0 && !is_own) ++group.shown;
+    operation =
+        std::make_shared<Operation>(request, number, is_own ? 0 : group.shown,
+                                    request.options.timeout.count() > 0 ? request.options.timeout : settings_.timeout,
+                                    peers_->own_text(), group.text);
     operation->at_end = std::move(at_end);
     if (number > 0) last_collective_ = operation->text();
     group.inbox.push_back(operation);

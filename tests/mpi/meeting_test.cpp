@@ -146,6 +146,14 @@ TEST_F(MeetingRanks, WhatIsWrongWithOneIsSaidAtOnceHoweverLittlePatienceTheOther
   EXPECT_THAT(launched.text, Not(HasSubstr("not every rank")));
 }
 
+TEST_F(MeetingRanks, AVariableOfAnotherLauncherIsNamedAndNoLineOfTheFile) {
+  const Launched launched = mpirun(folder_, "-x RANK=0 -n 2 $tenon run exp.toml --out two");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text, AllOf(HasSubstr("tenon: the environment variable RANK is set and WORLD_SIZE is not"),
+                                   Not(HasSubstr("exp.toml:"))));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+}
+
 TEST_F(MeetingRanks, WhoDoesNotComeIsNamed) {
   const std::string run = " $tenon run exp.toml distributed.mpi.timeout=1 --out four";
   const Launched launched = mpirun(folder_, "-n 2" + run + " : -n 1 sleep 100 : -n 1" + run);
@@ -156,6 +164,10 @@ TEST_F(MeetingRanks, WhoDoesNotComeIsNamed) {
                                                     "was not started"));
   EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
+  const Launched first = mpirun(folder_, "-n 1 sleep 100 : -n 3" + run);
+  EXPECT_EQ(first.code, 1) << first.text;
+  EXPECT_THAT(first.text, HasSubstr(" rank 0 has not come to it: it hangs before it, or was not started"));
+  EXPECT_EQ(lines_of_tenon(first.text), 1U) << first.text;
 }
 
 TEST_F(MeetingRanks, OneThatEndsBeforeItIsNamedAtOnceWhicheverItIs) {

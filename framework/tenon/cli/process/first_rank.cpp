@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <thread>
 #include <vector>
@@ -26,13 +27,25 @@ constexpr std::chrono::seconds kTimeToStart{2};           ///< for the launcher,
 constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr std::chrono::milliseconds kPause{20};
 
+RankEnvironment own_of_launcher() {
+  try {
+    return rank_environment([](const char* name) {
+      const std::string_view one = name;
+      return one == "RANK" || one == "WORLD_SIZE" ? nullptr : std::getenv(name);
+    });
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::string said_after_rank_0(const std::string& message, ExitCode code, const std::vector<int>& missing) {
   RankEnvironment own;
   try {
     own = rank_environment();
-  } catch (const ConfigError&) {  // of which the message is
+  } catch (const ConfigError&) {  // of which the message is: what the launcher itself says, without the user's
+    own = own_of_launcher();
   }
   int speaker = 0;
   while (speaker < own.size - 1 && std::ranges::find(missing, speaker) != missing.end()) ++speaker;

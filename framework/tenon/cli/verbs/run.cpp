@@ -165,7 +165,8 @@ ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
 
 /// Of several processes rank 0 alone speaks, until something goes wrong.
 RunOptions silenced(RunOptions options) {
-  options.quiet = options.quiet || is_silent_rank(options);
+  const bool is_silent = is_silent_rank(options);  // a wrong variable is said here, and not at a line of the file
+  options.quiet = options.quiet || is_silent;
   return options;
 }
 
