@@ -163,6 +163,14 @@ void release_ranks(Communicator& ranks, const Config& config) {
   share_folder(ranks, config, {});
 }
 
+// What mpirun ends with is the code of whichever rank ends first.
+void share_interrupt(Communicator& ranks) {
+  std::int64_t signal = interrupt_signal();
+  const CommBuffer buffer{.data = &signal, .count = 1, .dtype = Dtype::kInt64};
+  ranks.all_reduce(buffer, ReduceOp::kMax)->wait();
+  note_signal_of_another_rank(static_cast<int>(signal));
+}
+
 void say_how_to_go_on(const fs::path& state, const std::string& command) {
   std::error_code ignored;
   if (!command.empty() && fs::exists(state, ignored)) say(go_on_message(command));
@@ -191,7 +199,9 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
       state.go_on = fs::exists(state.file, ignored);
     }
     const ExperimentResult result = run_experiment(experiment, progress, state);
-    return result.interrupted ? interrupted_exit_code() : ExitCode::kDone;
+    if (!result.interrupted) return ExitCode::kDone;
+    share_interrupt(*ranks);
+    return interrupted_exit_code();
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
     const auto* const between = dynamic_cast<const DistributedError*>(&error);

@@ -37,6 +37,9 @@ void release_ranks(Communicator& ranks, const Config& config);
 /// fails by itself tells all others and says why.
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks);
 
+/// By every rank of a run that was interrupted: all end as with the signal that one of them got.
+void share_interrupt(Communicator& ranks);
+
 /// Of ranks that have failed: says `command`, where there is a saved state to go on from.
 void say_how_to_go_on(const std::filesystem::path& state, const std::string& command);
 
