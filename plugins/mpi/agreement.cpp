@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 namespace tenon::mpi {
@@ -64,7 +66,9 @@ void Worker::conclude_dispute() {
   for (const int rank : group.ranks)
     if (const auto& answer = answers_[static_cast<std::size_t>(rank)]; answer && answer->signature)
       signatures[rank] = *answer->signature;
-  const std::string what = fmt::format("{} #{}{}", name_of(signatures.at(peers_->rank()).kind), number, group.text);
+  const auto disputed = std::ranges::find(group.waiting, number, [](const auto& one) { return one->number(); });
+  const std::string what =
+      (disputed == group.waiting.end() ? std::string("a collective") : (*disputed)->name()) + group.text;
   if (const auto error = disagreement(what, signatures)) throw DistributedError(*error);
   inquiry_.reset();
 }

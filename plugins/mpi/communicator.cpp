@@ -79,6 +79,10 @@ std::shared_ptr<Work> MpiCommunicator::start(const CommRequest& request) {
   if (request.count > most)
     throw Error(fmt::format("{}: {} of {} elements: MPI counts no more than {} in one call; divide them",
                             worker_->peers().own_text(), name_of(request.kind), request.count, most));
+  const bool is_message = request.kind == CommKind::kSend || request.kind == CommKind::kReceive;
+  if (is_message && request.tag > kMostTag)
+    throw Error(fmt::format("{}: {}: the tag {} is above {}, the largest one over MPI", worker_->peers().own_text(),
+                            name_of(request.kind), request.tag, kMostTag));
   return worker_->submit(*group_, request);
 }
 

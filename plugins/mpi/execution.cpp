@@ -8,10 +8,16 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <string>
 #include <utility>
 
 namespace tenon::mpi {
+namespace {
+
+/// Heads and bodies come in one order each, so that they belong together.
+int head_tag(int tag) { return 2 * tag; }
+int body_tag(int tag) { return 2 * tag + 1; }
+
+}  // namespace
 
 Execution::Execution(std::shared_ptr<Operation> operation, MPI_Comm comm, int rank, int size, Order order)
     : operation_(std::move(operation)), comm_(comm), rank_(rank), size_(size), order_(order) {
@@ -51,7 +57,10 @@ void Execution::begin() {
           "MPI_Iallgather");
     }
     case CommKind::kSend:
-      return check(MPI_Isend(r.input, count, type, r.peer, r.tag, comm_, &request_), "MPI_Isend");
+      head_ = std::make_unique<MessageHead>(MessageHead{.count = r.count, .dtype = r.dtype});
+      check(MPI_Isend(head_.get(), sizeof(MessageHead), MPI_BYTE, r.peer, head_tag(r.tag), comm_, &head_request_),
+            "MPI_Isend");
+      return check(MPI_Isend(r.input, count, type, r.peer, body_tag(r.tag), comm_, &request_), "MPI_Isend");
     case CommKind::kReceive:
       return;  // take_message()
     case CommKind::kBarrier:
@@ -96,30 +105,29 @@ void Execution::reduce_parts() {
 /// copies what is large beyond the end. False while nothing has come.
 bool Execution::take_message() {
   const CommRequest& r = operation_->request();
-  MPI_Datatype type = type_of(r.dtype);
+  int has_come = 0;
   MPI_Message message{};
-  MPI_Status status{};
-  int has_come = 0, got = 0;
-  check(MPI_Improbe(r.peer, r.tag, comm_, &has_come, &message, &status), "MPI_Improbe");
+  check(MPI_Improbe(r.peer, head_tag(r.tag), comm_, &has_come, &message, MPI_STATUS_IGNORE), "MPI_Improbe");
   if (!has_come) return false;
-  MPI_Get_count(&status, type, &got);
-  if (got != static_cast<int>(r.count)) {
-    const std::string came = got == MPI_UNDEFINED ? "no whole number of elements" : fmt::format("{} of them", got);
-    throw DistributedError(
-        fmt::format("{}: {} came, not the {} {}: send and receive the same number of elements of the "
-                    "same dtype",
-                    operation_->text(), came, r.count, name_of(r.dtype)),
-        {});
-  }
-  check(MPI_Imrecv(r.output, got, type, &message, &request_), "MPI_Imrecv");
+  MessageHead head;
+  check(MPI_Mrecv(&head, sizeof head, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+  if (head.count != r.count || head.dtype != r.dtype)
+    throw DistributedError(fmt::format("{}: {} {} came, not the {} {}: send and receive the same number of elements of "
+                                       "the same dtype",
+                                       operation_->text(), head.count, name_of(head.dtype), r.count, name_of(r.dtype)),
+                           {});
+  check(MPI_Irecv(r.output, static_cast<int>(r.count), type_of(r.dtype), r.peer, body_tag(r.tag), comm_, &request_),
+        "MPI_Irecv");
   return has_come_ = true;
 }
 
 bool Execution::advance() {
   if (operation_->request().kind == CommKind::kReceive && !has_come_ && !take_message()) return false;
-  int is_done = 0;
-  check(MPI_Test(&request_, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (!is_done) return false;
+  for (MPI_Request* const request : {&request_, &head_request_}) {
+    int is_done = 0;
+    check(MPI_Test(request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (!is_done) return false;
+  }
   if (has_parts_to_reduce_) {
     reduce_parts();
     if (request_ != MPI_REQUEST_NULL) return false;

@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,15 @@ enum class Order {
   kAny,  ///< as MPI's algorithm has it, which depends on sizes and on the machine
   kRank,  ///< ((rank 0 + rank 1) + rank 2) + …: the same bits however large a buffer is and wherever an element lies in
           ///< it
+};
+
+/// A message takes two of MPI's tags; Open MPI has 2^31 - 1.
+inline constexpr int kMostTag = 1'000'000'000;
+
+/// What a message is, sent before it with a tag of its own: sizes alone do not tell float32 from int32.
+struct MessageHead {
+  std::uint64_t count = 0;
+  Dtype dtype = Dtype::kUInt8;
 };
 
 class Execution {
@@ -43,9 +53,10 @@ class Execution {
   MPI_Comm comm_;
   int rank_, size_;
   Order order_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
+  MPI_Request request_ = MPI_REQUEST_NULL, head_request_ = MPI_REQUEST_NULL;
   bool has_parts_to_reduce_ = false, has_come_ = false;
-  // MPI reads these until the request is done.
+  // MPI reads these until the requests are done.
+  std::unique_ptr<MessageHead> head_;
   std::vector<std::byte> parts_;
   std::vector<int> counts_, starts_, own_counts_, own_starts_;
 };

@@ -120,8 +120,12 @@ void Worker::conclude() {
   if (inquiry_->disputed != 0) return conclude_dispute();
   const Operation& late = *inquiry_->about;
   std::vector<std::optional<RankPosition>> positions;
-  for (const auto& answer : answers_)
-    positions.push_back(answer ? std::optional(answer->position) : std::optional<RankPosition>());
+  for (const auto& answer : answers_) {
+    auto& position = positions.emplace_back();
+    if (!answer) continue;
+    position = answer->position;
+    position->answered_after = answer->heard - inquiry_->asked;
+  }
   const MissingRanks missing = missing_ranks(awaited(*inquiry_->group, late), peers_->rank(), positions,
                                              [this](int rank) { return peers_->text(rank); });
   const std::string who = missing.reasons.empty()

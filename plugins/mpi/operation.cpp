@@ -13,18 +13,27 @@ constexpr std::chrono::seconds kWorkerGrace{20};
 
 }  // namespace
 
-Operation::Operation(const CommRequest& request, std::int64_t number, std::chrono::milliseconds timeout,
-                     std::string who, std::string group)
-    : request_(request), number_(number), timeout_(timeout), who_(std::move(who)), group_(std::move(group)) {}
+Operation::Operation(const CommRequest& request, std::int64_t number, std::int64_t shown,
+                     std::chrono::milliseconds timeout, std::string who, std::string group)
+    : request_(request),
+      number_(number),
+      shown_(shown),
+      timeout_(timeout),
+      who_(std::move(who)),
+      group_(std::move(group)) {}
+
+std::string Operation::name() const {
+  return shown_ == 0 ? std::string("new_group") : fmt::format("{} #{}", name_of(request_.kind), shown_);
+}
 
 std::string Operation::text() const {
   const std::size_t bytes = request_.count * size_of(request_.dtype);
-  if (request_.kind == CommKind::kBarrier) return fmt::format("barrier #{}{}", number_, group_);
+  if (request_.kind == CommKind::kBarrier) return name() + group_;
   if (request_.kind == CommKind::kSend)
     return fmt::format("send of {} bytes to rank {} (tag {}){}", bytes, request_.peer, request_.tag, group_);
   if (request_.kind == CommKind::kReceive)
     return fmt::format("receive of {} bytes from rank {} (tag {}){}", bytes, request_.peer, request_.tag, group_);
-  return fmt::format("{} #{} of {} bytes{}", name_of(request_.kind), number_, bytes, group_);
+  return fmt::format("{} of {} bytes{}", name(), bytes, group_);
 }
 
 bool Operation::is_completed() {

@@ -18,10 +18,11 @@ using Clock = std::chrono::steady_clock;
 
 class Operation final : public Work {
  public:
-  /// `number`: of the collective, from 1, the same on every rank; 0 for send and receive. `group`: of which ranks it
-  /// is, in words; empty: of all.
-  Operation(const CommRequest& request, std::int64_t number, std::chrono::milliseconds timeout, std::string who,
-            std::string group);
+  /// `number`: of the collective, from 1, the same on every rank; 0 for send and receive. `shown`: its number among
+  /// those that the program called; 0: the barrier of a group that is made. `group`: of which ranks it is, in words;
+  /// empty: of all.
+  Operation(const CommRequest& request, std::int64_t number, std::int64_t shown, std::chrono::milliseconds timeout,
+            std::string who, std::string group);
 
   bool is_completed() override;
   void wait(std::chrono::milliseconds timeout) override;
@@ -31,6 +32,8 @@ class Operation final : public Work {
   std::int64_t number() const { return number_; }
   Clock::time_point deadline() const { return submitted_ + timeout_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
+  /// "all_reduce #17", "new_group".
+  std::string name() const;
   /// "all_reduce #17 of 26214400 bytes", "receive of 8 bytes from rank 2 (tag 0)".
   std::string text() const;
 
@@ -48,7 +51,7 @@ class Operation final : public Work {
 
  private:
   const CommRequest request_;
-  const std::int64_t number_;
+  const std::int64_t number_, shown_;
   const std::chrono::milliseconds timeout_;
   const std::string who_;    ///< "rank 2 of 4"
   const std::string group_;  ///< " among ranks 0, 2"

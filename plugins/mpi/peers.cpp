@@ -65,22 +65,18 @@ void check(int code, const char* what, const char* file, int line) {
                          {});
 }
 
-void complete(MPI_Request& request, std::chrono::milliseconds timeout, const std::string& what) {
+void complete(MPI_Request& request, const Arrival& arrival, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   for (int is_done = 0;;) {
     check(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
     if (is_done) return;
-    if (Clock::now() > deadline)
-      throw DistributedError(
-          fmt::format("{}: not every rank came within {:.1f} s: one hangs or was not started; raise timeout where it "
-                      "is only slow",
-                      what, std::chrono::duration<double>(timeout).count()),
-          {});
+    arrival.look();
+    if (Clock::now() > deadline) throw arrival.late("MPI has begun, and a message of not every rank has come", timeout);
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
 
-Peers::Peers(MPI_Comm comm, std::chrono::milliseconds timeout, const std::string& options) {
+Peers::Peers(MPI_Comm comm, const Arrival& arrival, std::chrono::milliseconds timeout, const std::string& options) {
   int size = 0;
   check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
@@ -89,7 +85,7 @@ Peers::Peers(MPI_Comm comm, std::chrono::milliseconds timeout, const std::string
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(&own, sizeof(Card), MPI_BYTE, cards.data(), sizeof(Card), MPI_BYTE, comm, &request),
         "MPI_Iallgather");
-  complete(request, timeout, fmt::format("rank {} of {}: the ranks meet", rank_, size));
+  complete(request, arrival, timeout);
   std::map<int, std::string> by_rank;
   for (int rank = 0; rank < size; ++rank) by_rank[rank] = cards[static_cast<std::size_t>(rank)].options;
   if (const RankCamps camps = camps_of(by_rank); camps.count > 1)

@@ -1,6 +1,8 @@
 // Peers: the processes of the other ranks, of which those on this machine can be watched.
 #pragma once
 
+#include "lifetime.h"
+
 #include <mpi.h>
 
 #include <chrono>
@@ -11,9 +13,9 @@ namespace tenon::mpi {
 
 class Peers {
  public:
-  /// Every rank tells every other who it is. Throws DistributedError where that takes longer than `timeout`, and where
-  /// they have not the same `options`: at most 95 letters.
-  Peers(MPI_Comm comm, std::chrono::milliseconds timeout, const std::string& options);
+  /// Every rank tells every other who it is. Throws DistributedError where that takes longer than `timeout`, where one
+  /// has ended, and where they have not the same `options`: at most 95 letters.
+  Peers(MPI_Comm comm, const Arrival& arrival, std::chrono::milliseconds timeout, const std::string& options);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -39,7 +41,8 @@ class Peers {
   std::vector<Peer> peers_;
 };
 
-/// Waits for a request without blocking in MPI. Throws DistributedError that says `what` where it is not done in time.
-void complete(MPI_Request& request, std::chrono::milliseconds timeout, const std::string& what);
+/// Waits for a request of the ranks that meet without blocking in MPI. Throws DistributedError where it is not done in
+/// time, or one cannot come.
+void complete(MPI_Request& request, const Arrival& arrival, std::chrono::milliseconds timeout);
 
 }  // namespace tenon::mpi

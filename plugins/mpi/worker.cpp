@@ -39,27 +39,31 @@ void check_members(const Group& of, const Group& made) {
   check(code, "MPI_Group_translate_ranks");
   for (int& rank : ranks) rank = of.ranks[static_cast<std::size_t>(rank)];
   if (ranks == made.ranks) return;
+  std::vector<int> concerned = ranks;  // which of them is wrong they alone know
+  concerned.insert(concerned.end(), made.ranks.begin(), made.ranks.end());
+  std::ranges::sort(concerned);
+  concerned.erase(std::ranges::unique(concerned).begin(), concerned.end());
   throw DistributedError(
       fmt::format("a group of ranks {} was asked for, and others call it with other members: those who name each other "
                   "are {}; give every member the same list",
                   fmt::join(made.ranks, ", "), fmt::join(ranks, ", ")),
-      {});
+      concerned);
 }
 
 }  // namespace
 
 Worker::Worker(const WorkerSettings& settings) : settings_(settings) {
-  begin_mpi(settings.timeout);
+  const Arrival arrival = begin_mpi(settings.timeout);
   auto all = std::make_shared<Group>();
   for (MPI_Comm* const comm : {&all->comm, &control_comm_}) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Comm_idup(MPI_COMM_WORLD, comm, &request), "MPI_Comm_idup");
-    complete(request, settings.timeout, "the ranks meet");
+    complete(request, arrival, settings.timeout);
   }
   MPI_Comm_set_errhandler(all->comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(control_comm_, MPI_ERRORS_RETURN);
   peers_ = std::make_unique<Peers>(
-      all->comm, settings.timeout,
+      all->comm, arrival, settings.timeout,
       fmt::format("order={}, check={}", settings.order == Order::kRank ? "rank" : "any", settings.compares));
   const auto size = static_cast<std::size_t>(peers_->size());
   control_ = std::make_unique<Control>(control_comm_, peers_->rank(), peers_->size());
@@ -92,10 +96,13 @@ std::shared_ptr<Work> Worker::submit(Group& group, const CommRequest& request, s
   {
     const std::lock_guard lock(mutex_);
     if (failure_) throw DistributedError(*failure_);
+    const bool is_own = at_end != nullptr;  // a barrier that nobody called: it has no number that is shown
     const std::int64_t number = is_message(request.kind) ? 0 : ++group.number;
-    operation = std::make_shared<Operation>(
-        request, number, request.options.timeout.count() > 0 ? request.options.timeout : settings_.timeout,
-        peers_->own_text(), group.text);
+    if (number > 0 && !is_own) ++group.shown;
+    operation =
+        std::make_shared<Operation>(request, number, is_own ? 0 : group.shown,
+                                    request.options.timeout.count() > 0 ? request.options.timeout : settings_.timeout,
+                                    peers_->own_text(), group.text);
     operation->at_end = std::move(at_end);
     if (number > 0) last_collective_ = operation->text();
     group.inbox.push_back(operation);

@@ -59,6 +59,7 @@ struct Group {
   bool has_told = false;    ///< the others of that
   std::deque<std::shared_ptr<Operation>> inbox;
   int groups_made = 0;
+  std::int64_t shown = 0;  ///< collectives that the program called: their numbers in messages
 
   std::deque<std::shared_ptr<Operation>> waiting;  // of the worker's thread alone
   std::optional<Execution> collective;

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -122,8 +123,8 @@ class Meeting {
     Clock::time_point until{};
     std::map<int, std::int64_t> answers;
   };
-  void listen_for_all(const std::string& address, int port, const Lobby& lobby);
-  void connect_to_first(const std::string& address, int port, const Lobby& lobby);
+  void listen_for_all(const std::string& address, int port);
+  void connect_to_first(const std::string& address, int port);
   void send(int to, const Message& message);
   void send_to_all(const Message& message, int but = -1);
   bool receive(int from, Message& message, std::chrono::milliseconds timeout);
@@ -141,8 +142,9 @@ class Meeting {
 
   const int rank_, size_;
   const std::chrono::milliseconds timeout_;
-  std::vector<Peer> peers_;  ///< by rank; of other ranks than 0 the first alone is connected
-  int wake_ = -1;            ///< ends the thread's wait
+  std::unique_ptr<Lobby> lobby_;  ///< of this rank as long as the others may not have met
+  std::vector<Peer> peers_;       ///< by rank; of other ranks than 0 the first alone is connected
+  int wake_ = -1;                 ///< ends the thread's wait
 
   std::mutex members_mutex_;     ///< before mutex_, where both are taken
   std::vector<Member> members_;  // under members_mutex_

@@ -12,7 +12,8 @@ void register_nccl(plugin::Host& host) {
                          .options = NcclCommunicator::options(),
                          .create = [](const CommunicatorContext& context) -> std::unique_ptr<Communicator> {
                            return std::make_unique<NcclCommunicator>(context);
-                         }});
+                         },
+                         .needs_device = true});
 }
 
 }  // namespace

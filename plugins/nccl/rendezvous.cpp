@@ -85,12 +85,13 @@ Meeting::Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout
   const std::string address = ranks.master_address.empty() ? "127.0.0.1" : ranks.master_address;
   const int port = ranks.master_port > 0 ? ranks.master_port : kUsualPort;
   try {
-    const Lobby lobby(ranks);
+    lobby_ = std::make_unique<Lobby>(ranks);
     if (rank_ == 0)
-      listen_for_all(address, port, lobby);
+      listen_for_all(address, port);
     else
-      connect_to_first(address, port, lobby);
+      connect_to_first(address, port);
   } catch (...) {
+    static_cast<void>(lobby_.release());  // others, which give up a little later, see that this rank had come
     for (const Peer& peer : peers_)
       if (peer.socket >= 0) ::close(peer.socket);
     ::close(wake_);
@@ -98,7 +99,7 @@ Meeting::Meeting(const RankEnvironment& ranks, std::chrono::milliseconds timeout
   }
 }
 
-void Meeting::listen_for_all(const std::string& address, int port, const Lobby& lobby) {
+void Meeting::listen_for_all(const std::string& address, int port) {
   const int listener = listener_at(port);
   if (listener < 0 || ::listen(listener, size_) != 0) {
     const std::string why = std::strerror(errno);
@@ -113,9 +114,11 @@ void Meeting::listen_for_all(const std::string& address, int port, const Lobby& 
   for (int met = 1; met < size_;) {
     pollfd waiting{.fd = listener, .events = POLLIN, .revents = 0};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (const auto words = lobby.heard()) {
+    try {
+      lobby_->look();
+    } catch (...) {
       ::close(listener);
-      throw DistributedError(words->text, {words->rank}, words->code);
+      throw;
     }
     if (left > 0) {
       ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 100)));  // again where a signal came
@@ -155,7 +158,7 @@ void Meeting::listen_for_all(const std::string& address, int port, const Lobby& 
   ::close(listener);
 }
 
-void Meeting::connect_to_first(const std::string& address, int port, const Lobby& lobby) {
+void Meeting::connect_to_first(const std::string& address, int port) {
   const auto until = Clock::now() + timeout_;
   std::string why = "no address";
   for (;;) {
@@ -183,7 +186,7 @@ void Meeting::connect_to_first(const std::string& address, int port, const Lobby
       why = std::strerror(errno);
       ::close(socket);
     }
-    if (const auto words = lobby.heard()) throw DistributedError(words->text, {words->rank}, words->code);
+    lobby_->look();
     if (Clock::now() > until)
       throw DistributedError(
           fmt::format(

@@ -70,6 +70,28 @@ TEST_F(CompareVerb, SaysHowFarLossesAreApartAndWhetherThatIsRounding) {
   EXPECT_THAT(with(0, 1.0005), HasSubstr("are other than those of a: up to 0.05 % apart, at step 1"));
 }
 
+TEST_F(CompareVerb, ComparesLossesStepByStepWhereARunBeganWithASavedState) {
+  run("a");
+  const json whole = parse_json(read_bytes(folder_.path() / "a/result.json"));
+  json rest = whole;
+  rest["result"]["losses_fnv1a64"] = "0123456789abcdef";
+  json& losses = rest["result"]["losses"];
+  const std::size_t steps = losses.size();
+  ASSERT_GT(steps, 2U);
+  losses.erase(0);
+  rest["result"]["figures"]["resumed_at_step"] = 1.0;
+  const auto said_of = [&] {
+    folder_.write("b.json", rest.dump());
+    return tenon({"compare", "a", "b.json"}).error;
+  };
+  const std::string of = " in steps 2 to " + std::to_string(steps);
+  EXPECT_THAT(said_of(), HasSubstr("the losses of b are equal to those of a" + of));
+  losses[1] = losses[1].get<double>() * 0.5;
+  EXPECT_THAT(said_of(), HasSubstr("are other than those of a: up to 50 % apart" + of + ", at step 3"));
+  rest["result"]["figures"]["resumed_at_step"] = static_cast<double>(steps);
+  EXPECT_THAT(said_of(), HasSubstr("are of other steps than those of a"));
+}
+
 TEST_F(CompareVerb, GivesNoVerdictOnTheDeviceCallsOfARunThatWasResumed) {
   run("whole");
   json resumed = parse_json(read_bytes(folder_.path() / "whole/result.json"));

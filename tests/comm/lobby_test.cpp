@@ -1,4 +1,5 @@
 // Ranks of one machine before they have met.
+#include <tenon/comm/communicator.h>
 #include <tenon/comm/lobby.h>
 
 #include <gmock/gmock.h>
@@ -6,8 +7,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -55,6 +60,87 @@ TEST(Lobby, OneThatCannotComeIsHeardOnceByEachThatWaits) {
   EXPECT_EQ(heard->code, ExitCode::kUsage);
   EXPECT_EQ(heard->text, "no such key");
   EXPECT_FALSE(first.heard());
+}
+
+constexpr std::chrono::milliseconds kStep{200};
+
+/// What it says within a time that passes at once.
+std::optional<LobbyWords> lost_within(Lobby& lobby, std::chrono::milliseconds time) {
+  const auto now = Lobby::Clock::now();
+  for (auto passed = kStep; passed <= time; passed += kStep)
+    if (auto words = lobby.lost(now + passed)) return words;
+  return std::nullopt;
+}
+
+TEST(Lobby, OneThatWasThereAndIsNotHasEnded) {
+  const auto hidden = [](const RankEnvironment&) { return std::set<int>(); };
+  Lobby first(rank_of(0, 2), hidden);
+  auto second = std::make_unique<Lobby>(rank_of(2));
+  EXPECT_FALSE(lost_within(first, std::chrono::seconds(10)));
+  second.reset();
+  const auto words = lost_within(first, std::chrono::seconds(20));
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->rank, 2);
+  EXPECT_THAT(words->text, HasSubstr("rank 2 of 3 has ended while the ranks met"));
+}
+
+TEST(Lobby, OneThatNeverCameAndWhoseProcessIsGoneHasEnded) {
+  std::set<int> processes{0, 1, 2};
+  Lobby first(rank_of(0), [&](const RankEnvironment&) { return processes; });
+  EXPECT_FALSE(lost_within(first, std::chrono::seconds(10))) << "they may still come";
+  processes.erase(1);
+  const auto start = Lobby::Clock::now() + std::chrono::seconds(20);
+  EXPECT_FALSE(first.lost(start));
+  const auto words = first.lost(start + kStep);
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->rank, 1);
+  EXPECT_THAT(words->text, HasSubstr("rank 1 of 3 has ended before the ranks had met, and has said nothing"));
+}
+
+TEST(Lobby, OneThatHasNoProcessMayStillBeStarting) {
+  Lobby first(rank_of(0), [](const RankEnvironment&) { return std::set<int>{0, 2}; });
+  EXPECT_FALSE(lost_within(first, std::chrono::milliseconds(2000)));
+  const auto words = first.lost(Lobby::Clock::now() + std::chrono::milliseconds(2600));
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->rank, 1);
+}
+
+TEST(Lobby, WhoseProcessesAreNotSeenIsNotTakenForEnded) {
+  const auto hidden = [](const RankEnvironment&) { return std::set<int>(); };
+  Lobby first(rank_of(0), hidden);
+  EXPECT_FALSE(lost_within(first, std::chrono::seconds(60)));
+  const auto own_machines = [](const RankEnvironment&) { return std::set<int>{0}; };
+  Lobby of_two_machines(rank_of(1, 2), own_machines);
+  EXPECT_FALSE(lost_within(of_two_machines, std::chrono::seconds(60)));
+  EXPECT_TRUE(ranks_with_a_process(rank_of(0)).empty()) << "no launcher started this process";
+}
+
+TEST(Lobby, RanksThatAreMissingAreNumbersWhereAllAreOfThisMachine) {
+  const Lobby first(rank_of(0)), third(rank_of(2));
+  EXPECT_EQ(first.missing_ranks(), std::vector<int>{1});
+  const Lobby of_two_machines(rank_of(1, 2));
+  EXPECT_TRUE(of_two_machines.missing_ranks().empty());
+}
+
+TEST(Lobby, WhoGivesUpBecauseOfOthersSaysOfWhom) {
+  Lobby first(rank_of(0));
+  EXPECT_TRUE(Lobby::tell(rank_of(2), 0, {.rank = 2, .text = "rank 1 has ended", .missing = {1}}));
+  try {
+    first.look();
+    FAIL() << "it has heard";
+  } catch (const DistributedError& error) {
+    EXPECT_STREQ(error.what(), "rank 1 has ended");
+    EXPECT_EQ(error.ranks(), std::vector<int>{1});
+    EXPECT_EQ(error.said_by(), -1);
+  }
+  EXPECT_TRUE(Lobby::tell(rank_of(2), 0, {.rank = 2, .code = ExitCode::kUsage, .text = "no such key"}));
+  try {
+    first.look();
+    FAIL() << "it has heard";
+  } catch (const DistributedError& error) {
+    EXPECT_EQ(error.said_by(), 2);
+    EXPECT_EQ(error.exit_code(), ExitCode::kUsage);
+  }
 }
 
 TEST(Lobby, LongWordsAreCutOff) {

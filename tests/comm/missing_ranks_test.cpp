@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,6 +43,19 @@ TEST(MissingRanks, WhoDoesNotAnswerIsToBlame) {
   const MissingRanks found = missing_ranks(of_all(2), 0, {at(2), std::nullopt, at(2), at(2)}, &text_of);
   EXPECT_THAT(found.ranks, ElementsAre(1));
   EXPECT_THAT(found.reasons, ElementsAre(HasSubstr("does not answer")));
+}
+
+TEST(MissingRanks, WhoWasStoppedAndGoesOnIsToBlameWhereAllHaveCome) {
+  Positions positions = {at(2), at(2), at(2), at(2)};
+  positions[1]->answered_after = std::chrono::milliseconds(20);
+  EXPECT_THAT(missing_ranks(of_all(2), 0, positions, &text_of).ranks, IsEmpty());
+  positions[3]->answered_after = std::chrono::milliseconds(1500);
+  const MissingRanks found = missing_ranks(of_all(2), 0, positions, &text_of);
+  EXPECT_THAT(found.ranks, ElementsAre(3));
+  EXPECT_THAT(found.reasons, ElementsAre("rank 3 has come by now, and did not answer for 1.5 s: it was stopped, or had "
+                                         "no processor"));
+  positions[2] = at(1);
+  EXPECT_THAT(missing_ranks(of_all(2), 0, positions, &text_of).ranks, ElementsAre(2));
 }
 
 TEST(MissingRanks, ARankThatWaitsInAGroupLeadsToTheOneThatItWaitsFor) {

@@ -198,6 +198,14 @@ TEST(MpiCollectives, WhatMpiCannotCountIsRefused) {
               ThrowsMessage<Error>(HasSubstr("MPI counts no more than 2147483647 in one call")));
 }
 
+TEST(MpiCollectives, ATagThatMpiDoesNotHaveIsRefused) {
+  float value = 0;
+  const int other = ranks()->rank() == 0 ? 1 : 0;
+  EXPECT_THAT(
+      [&] { ranks()->send({.data = &value, .count = 1}, other, 1'000'000'001)->wait(); },
+      ThrowsMessage<Error>(HasSubstr("send: the tag 1000000001 is above 1000000000, the largest one over MPI")));
+}
+
 TEST(MpiCollectives, AMonitoredBarrierThatAllComeToPasses) { ranks()->monitored_barrier(std::chrono::seconds(30)); }
 
 TEST(MpiCollectives, AProcessHasOneCommunicatorAtATime) {

@@ -113,6 +113,12 @@ int main(int, char** words) {
       if (rank == 0) ranks->receive({.data = values.data(), .count = 8}, 2)->wait();
       ranks->barrier()->wait();
     }
+    if (how == "message-dtype") {
+      std::vector<float> values(8);
+      if (rank == 2) ranks->send({.data = values.data(), .count = 8, .dtype = Dtype::kInt32}, 0)->wait();
+      if (rank == 0) ranks->receive({.data = values.data(), .count = 8}, 2)->wait();
+      ranks->barrier()->wait();
+    }
     if (how == "long-message") {
       std::vector<float> values(8);
       if (rank == 2) ranks->send({.data = values.data(), .count = 8}, 0)->wait();

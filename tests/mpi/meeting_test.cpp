@@ -63,6 +63,18 @@ TEST_F(MeetingRanks, AllSettingsThatDifferAreNamed) {
             HasSubstr("\n  train.seed is not the same on all ranks: ranks 0, 2, 3: 47; rank 1: 3\nstart every")));
 }
 
+TEST_F(MeetingRanks, ADryRunIsOfAllRanksAndComparesTheirSettings) {
+  const Launched one = with_rank_1("--dry-run");
+  EXPECT_EQ(one.code, 2) << one.text;
+  EXPECT_THAT(one.text, HasSubstr("what is asked for is not the same on all ranks: ranks 0, 2, 3: a run; rank 1: "
+                                  "--dry-run: start every rank with the same"));
+  EXPECT_EQ(lines_of_tenon(one.text), 1U) << one.text;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "four"));
+  const Launched other = with_rank_1("model.hidden=8", "--dry-run");
+  EXPECT_EQ(other.code, 2) << other.text;
+  EXPECT_THAT(other.text, HasSubstr("model.hidden is not the same on all ranks: ranks 0, 2, 3: "));
+}
+
 TEST_F(MeetingRanks, AVariableOfTheEnvironmentIsComparedToo) {
   const std::string run = " $tenon run exp.toml --out four";
   const Launched launched = mpirun(folder_, "-n 1" + run + " : -n 1 -x TENON_TRAIN__LR=0.5" + run);
@@ -134,6 +146,14 @@ TEST_F(MeetingRanks, WhatIsWrongWithOneIsSaidAtOnceHoweverLittlePatienceTheOther
   EXPECT_THAT(launched.text, Not(HasSubstr("not every rank")));
 }
 
+TEST_F(MeetingRanks, AVariableOfAnotherLauncherIsNamedAndNoLineOfTheFile) {
+  const Launched launched = mpirun(folder_, "-x RANK=0 -n 2 $tenon run exp.toml --out two");
+  EXPECT_EQ(launched.code, 2) << launched.text;
+  EXPECT_THAT(launched.text, AllOf(HasSubstr("tenon: the environment variable RANK is set and WORLD_SIZE is not"),
+                                   Not(HasSubstr("exp.toml:"))));
+  EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
+}
+
 TEST_F(MeetingRanks, WhoDoesNotComeIsNamed) {
   const std::string run = " $tenon run exp.toml distributed.mpi.timeout=1 --out four";
   const Launched launched = mpirun(folder_, "-n 2" + run + " : -n 1 sleep 100 : -n 1" + run);
@@ -144,6 +164,43 @@ TEST_F(MeetingRanks, WhoDoesNotComeIsNamed) {
                                                     "was not started"));
   EXPECT_EQ(lines_of_tenon(launched.text), 1U) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
+  const Launched first = mpirun(folder_, "-n 1 sleep 100 : -n 3" + run);
+  EXPECT_EQ(first.code, 1) << first.text;
+  EXPECT_THAT(first.text, HasSubstr(" rank 0 has not come to it: it hangs before it, or was not started"));
+  EXPECT_EQ(lines_of_tenon(first.text), 1U) << first.text;
+}
+
+TEST_F(MeetingRanks, OneThatEndsBeforeItIsNamedAtOnceWhicheverItIs) {
+  const std::string run = " $tenon run exp.toml --out four";
+  const Launched second = mpirun(folder_, "-n 2" + run + " : -n 1 true : -n 1" + run);
+  EXPECT_EQ(second.code, 1) << second.text;
+  EXPECT_THAT(second.text, HasSubstr("tenon: rank 2 of 4 has ended before the ranks had met, and has said nothing"));
+  EXPECT_EQ(lines_of_tenon(second.text), 1U) << second.text;
+  EXPECT_LT(second.seconds, kBound);
+  const Launched first = mpirun(folder_, "-n 1 true : -n 3" + run);
+  EXPECT_EQ(first.code, 1) << first.text;
+  EXPECT_THAT(first.text, HasSubstr("tenon: rank 0 of 4 has ended before the ranks had met"));
+  EXPECT_EQ(lines_of_tenon(first.text), 1U) << first.text;
+  EXPECT_LT(first.seconds, kBound);
+}
+
+TEST_F(MeetingRanks, OneInWhichMpiCannotBeginIsNamedAtOnceWithTheReason) {
+  const std::string run = "$tenon run exp.toml --out four";
+  // Here MPI ends the process and lets mpirun end the others, which may leave them no time to say it.
+  const Launched ends = mpirun(folder_, "-n 2 " + run + " : -n 1 env OMPI_MCA_pml=none " + run + " : -n 1 " + run);
+  EXPECT_NE(ends.code, 0) << ends.text;
+  EXPECT_THAT(ends.text, testing::ContainsRegex("reported by process .[0-9]+,2.|tenon: rank 2 of 4"));
+  EXPECT_LE(lines_of_tenon(ends.text), 1U) << ends.text;
+  EXPECT_LT(ends.seconds, kBound);
+  // Here it goes on without the memory that ranks share, and would wait for ever.
+  const Launched small =
+      mpirun(folder_, "-n 2 " + run + " : -n 1 bash -c \"ulimit -v 400000; exec " + run + "\" : -n 1 " + run);
+  EXPECT_EQ(small.code, 1) << small.text;
+  EXPECT_THAT(small.text,
+              testing::ContainsRegex("tenon: rank 2 of 4: MPI has left this process less than 16 MiB of the "
+                                     "address space that it may have, 390 MiB .ulimit -v."));
+  EXPECT_EQ(lines_of_tenon(small.text), 1U) << small.text;
+  EXPECT_LT(small.seconds, kBound);
 }
 
 }  // namespace

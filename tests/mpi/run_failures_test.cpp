@@ -75,12 +75,21 @@ TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
 TEST_F(FailingRuns, ARunThatIsInterruptedSaysHowAllItsRanksGoOn) {
   const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
                                                "run/state.safetensors", /*rank=*/0, SIGINT);
-  EXPECT_GT(launched.code, 128) << launched.text;  // of SIGINT, or of another rank, which ends with it
+  EXPECT_EQ(launched.code, 130) << launched.text;
   EXPECT_THAT(launched.text,
               ContainsRegex("go on( \\(from step [0-9]+\\))? with\n  mpirun -n 4 tenon run --resume run\n"));
   const Launched other = mpirun(folder_, "-n 4 $tenon run exp.toml --out run");
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.text, HasSubstr("or go on with it:\n  mpirun -n 4 tenon run --resume run\n"));
+}
+
+TEST_F(FailingRuns, ASignalToOneRankEndsAllWithItsCode) {
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+                                               "run/state.safetensors", /*rank=*/2, SIGINT);
+  EXPECT_EQ(launched.code, 130) << launched.text;
+  EXPECT_EQ(result("run")["status"], "interrupted");
+  EXPECT_EQ(result("run")["exit_code"], 130);
+  EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("SIGINT to another rank"));
 }
 
 TEST_F(FailingRuns, WhereParametersAreDividedARankThatIsKilledIsNamedAndTheRunGoesOnToo) {

@@ -6,6 +6,7 @@
 #include <tenon/cli/terminal/terminal.h>
 #include <tenon/cli/verb.h>
 
+#include <tenon/comm/communicator.h>
 #include <tenon/core/process/standard_output.h>
 #include <tenon/runtime/environment.h>
 
@@ -45,8 +46,8 @@ void add_verbs(cli::Verb program, cli::Outcome& outcome) {
 #undef ROW
 }
 
-int complain(const std::string& message, ExitCode code) {
-  if (const std::string words = cli::said_after_rank_0(message, code); !words.empty())
+int complain(const std::string& message, ExitCode code, const std::vector<int>& missing = {}) {
+  if (const std::string words = cli::said_after_rank_0(message, code, missing); !words.empty())
     cli::say(toned("tenon:", Tone::kBad, cli::screen_of(STDERR_FILENO)) + " " + words);
   return static_cast<int>(code);
 }
@@ -89,6 +90,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails, as on a full disk
   try {
     return run(argc, argv);
+  } catch (const DistributedError& error) {
+    return complain(error.what(), error.exit_code(), error.said_by() < 0 ? error.ranks() : std::vector<int>());
   } catch (const Error& error) {
     return complain(error.what(), error.exit_code());
   } catch (const std::bad_alloc&) {

@@ -210,6 +210,7 @@ struct CommunicatorInfo {
   OptionSchema options;
   /// Meets the other ranks: every rank of the run calls it.
   std::function<std::unique_ptr<Communicator>(const CommunicatorContext&)> create;
+  bool needs_device = false;  ///< it moves values on a device alone: ranks cannot meet where there is none
 };
 
 }  // namespace tenon

@@ -11,6 +11,24 @@
 
 namespace tenon {
 
+namespace {
+
+constexpr std::chrono::milliseconds kSlowAnswer{300};
+
+/// All have come by now; but who answers so late had no processor until then.
+void add_stopped(MissingRanks& missing, const std::vector<std::optional<RankPosition>>& positions,
+                 const std::function<std::string(int)>& text_of) {
+  for (std::size_t rank = 0; rank < positions.size(); ++rank) {
+    if (!positions[rank] || positions[rank]->answered_after < kSlowAnswer) continue;
+    missing.ranks.push_back(static_cast<int>(rank));
+    missing.reasons.push_back(
+        fmt::format("{} has come by now, and did not answer for {:.1f} s: it was stopped, or had no processor",
+                    text_of(static_cast<int>(rank)), positions[rank]->answered_after.count()));
+  }
+}
+
+}  // namespace
+
 MissingRanks missing_ranks(const AwaitedOperation& late, int own_rank,
                            const std::vector<std::optional<RankPosition>>& positions,
                            const std::function<std::string(int)>& text_of) {
@@ -49,6 +67,7 @@ MissingRanks missing_ranks(const AwaitedOperation& late, int own_rank,
                             text_of(rank), operation.text, link.waiting, position->last));
     }
   }
+  if (missing.ranks.empty() && waiting.ranks.empty()) add_stopped(missing, positions, text_of);
   if (!missing.ranks.empty() || waiting.ranks.empty()) return missing;
   waiting.reasons.back() += ": they wait for each other; every rank calls its operations in the same order";
   return waiting;

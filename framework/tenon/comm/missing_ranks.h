@@ -9,6 +9,7 @@
 #include <tenon/comm/communicator.h>
 #include <tenon/core/export.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,9 +29,10 @@ struct AwaitedOperation {
 
 /// Where a rank is, as it says itself.
 struct RankPosition {
-  std::map<std::int64_t, std::int64_t> came_to;  ///< by group: its collectives that this rank came to
-  std::string last;                              ///< the last one, in words
-  std::optional<AwaitedOperation> awaits;        ///< what its program waits for
+  std::map<std::int64_t, std::int64_t> came_to;     ///< by group: its collectives that this rank came to
+  std::string last;                                 ///< the last one, in words
+  std::optional<AwaitedOperation> awaits;           ///< what its program waits for
+  std::chrono::duration<double> answered_after{0};  ///< that it was asked
 };
 
 struct MissingRanks {
@@ -39,8 +41,9 @@ struct MissingRanks {
 };
 
 /// Who keeps `own_rank` waiting in `late`. `positions`: by rank, empty of one that does not answer; `text_of`: a rank
-/// in words. None are missing where all have come. Where all that are missing wait for each other, all of them are
-/// named.
+/// in words. Where all have come, those are named who took long
+/// to answer, as they were stopped until then; where nobody did, none are missing. Where all that are missing wait for
+/// each other, all of them are named.
 TENON_API MissingRanks missing_ranks(const AwaitedOperation& late, int own_rank,
                                      const std::vector<std::optional<RankPosition>>& positions,
                                      const std::function<std::string(int)>& text_of);

@@ -25,7 +25,7 @@ struct SplitFiles {
 SplitFiles find_files(const std::filesystem::path& folder, Split split) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
-    throw Error(
+    throw ConfigError(
         fmt::format("no such data folder: '{}'; Fashion-MNIST comes with 'apt install dataset-fashion-mnist', another "
                     "place is named by [data] path",
                     folder.string()));

@@ -36,7 +36,8 @@ std::vector<fs::path> files_of(const fs::path& path) {
 std::ifstream opened(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    throw Error(fmt::format("no such text: '{}'; [data] path names a file or a folder of text files", path.string()));
+    throw ConfigError(
+        fmt::format("no such text: '{}'; [data] path names a file or a folder of text files", path.string()));
   }
   return file;
 }

@@ -18,14 +18,16 @@ TENON_API Tensor new_buffer(IntArrayRef sizes, Scalar value, TensorOptions optio
 /// Module::to_empty() gives it (PyTorch: modules made on the device "meta"). Nothing is drawn and nothing is written.
 class TENON_API ParametersWithoutMemory {
  public:
-  /// Throws Error for a device that computes: its kernels would write to where there is nothing.
-  explicit ParametersWithoutMemory(Device device);
+  /// Throws Error for a device that computes: its kernels would write to where there is nothing. `at_once`: memory is
+  /// asked for as they are made, in their order, and is not written.
+  explicit ParametersWithoutMemory(Device device, bool at_once = false);
   ~ParametersWithoutMemory();
   ParametersWithoutMemory(const ParametersWithoutMemory&) = delete;
   ParametersWithoutMemory& operator=(const ParametersWithoutMemory&) = delete;
 
  private:
   std::optional<Device> previous_;
+  bool previous_at_once_;
 };
 
 }  // namespace tenon::nn

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,8 @@ Model make_whole_model(const ExperimentConfig& config, const ModelRequest& reque
   return model;
 }
 
+std::atomic<int> on = 0;  ///< MakesAsOnHost that live
+
 /// The layers of each stage to its device, by `move`.
 template <class Move>
 void place_stages(const ExperimentConfig& config, const Model& model, Move move) {
@@ -63,12 +66,18 @@ void place_stages(const ExperimentConfig& config, const Model& model, Move move)
 
 }  // namespace
 
+MakesAsOnHost::MakesAsOnHost() { ++on; }
+MakesAsOnHost::~MakesAsOnHost() { --on; }
+bool MakesAsOnHost::is_on() { return on > 0; }
+
 Model make_model_on_device(const ExperimentConfig& config, const ModelRequest& request, bool stays_on_host) {
   manual_seed(static_cast<std::uint64_t>(config.section("train").integer("seed")));
   if (!device_state(config.device).driver().properties().computes) {
     // There are no values to show.
-    const nn::ParametersWithoutMemory scope(config.device);
+    const bool is_host = MakesAsOnHost::is_on() && !is_pipeline(config);
+    const nn::ParametersWithoutMemory scope(config.device, /*at_once=*/is_host);
     Model model = make_whole_model(config, request);
+    if (is_host) return model;
     PurposeGuard purpose(Purpose::kParameter);
     if (is_pipeline(config))
       place_stages(config, model, [](nn::Module& layer, Device device) { layer.to_empty(device); });

@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -263,6 +264,8 @@ void Training::check_sizes() const {
 void Training::resume() {
   const std::string& file = options_.text("resume");
   if (file.empty() && !state_.go_on) return;
+  if (std::error_code ignored; !state_.go_on && !std::filesystem::is_regular_file(config_.resolve(file), ignored))
+    throw config_.error("train.resume", fmt::format("there is no saved state '{}'", file));
   const RunPosition now = position();
   const std::vector<Tensor> trained = nn::trainable_parameters(*model_.module);
   std::optional<DividedRun> divided;

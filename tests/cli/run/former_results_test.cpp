@@ -83,11 +83,11 @@ TEST_F(FormerResults, AMoveThatWasKilledInTheMiddleIsFinished) {
 TEST_F(FormerResults, WhereTheDataAreMissingNothingIsMade) {
   const Said sweep =
       tenon({"run", "exp.toml", "data.path=\"nowhere\"", "train.seed=[1, 2]", "--sweep", "--out", "res"});
-  EXPECT_EQ(sweep.code, 1);
+  EXPECT_EQ(sweep.code, 2);
   EXPECT_THAT(sweep.error, AllOf(HasSubstr("no such data folder"), Not(HasSubstr("[1/2]"))));
   EXPECT_FALSE(fs::exists(at("res")));
   const Said said = tenon({"run", "exp.toml", "data.path=\"nowhere\""});
-  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.error, AllOf(HasSubstr("no such data folder"), Not(HasSubstr("results:"))));
   EXPECT_FALSE(fs::exists(at("tenon-out")));
 }

@@ -248,6 +248,14 @@ TEST_F(RunVerb, AMissingDataFileIsNamedBeforeAnythingIsMade) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "res"));
 }
 
+TEST_F(RunVerb, AMissingSavedStateIsAWrongSetting) {
+  for (const char* place : {"nowhere.safetensors", "data"}) {
+    const Said said = tenon({"run", "exp.toml", std::string("train.resume=\"") + place + "\"", "--out", "res"});
+    EXPECT_EQ(said.code, 2) << place;
+    EXPECT_THAT(said.error, AllOf(HasSubstr("train.resume"), HasSubstr("there is no saved state"), HasSubstr(place)));
+  }
+}
+
 TEST_F(RunVerb, SaysHowFarItsEstimateWasOff) {
   const Said said = tenon({"run", "exp.toml", "--out", "res"});
   EXPECT_THAT(said.out, HasSubstr("\nestimate: peak requested "));

@@ -9,8 +9,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -20,23 +23,50 @@ namespace {
 
 constexpr std::chrono::seconds kTimeOfRank0{10};
 constexpr std::chrono::seconds kTimeOfRank0Elsewhere{2};  ///< which is not told, and may have less patience than ten
+constexpr std::chrono::seconds kTimeToStart{2};           ///< for the launcher, all ranks
+constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr std::chrono::milliseconds kPause{20};
+
+RankEnvironment own_of_launcher() {
+  try {
+    return rank_environment([](const char* name) {
+      const std::string_view one = name;
+      return one == "RANK" || one == "WORLD_SIZE" ? nullptr : std::getenv(name);
+    });
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
 
 }  // namespace
 
-std::string said_after_rank_0(const std::string& message, ExitCode code) {
+std::string said_after_rank_0(const std::string& message, ExitCode code, const std::vector<int>& missing) {
   RankEnvironment own;
   try {
     own = rank_environment();
-  } catch (const ConfigError&) {  // of which the message is
+  } catch (const ConfigError&) {  // of which the message is: what the launcher itself says, without the user's
+    own = own_of_launcher();
   }
-  if (own.rank == 0) return message;
-  const LobbyWords words{.rank = own.rank, .code = code, .text = with_rank(message, own.rank, own.size)};
+  int speaker = 0;
+  while (speaker < own.size - 1 && std::ranges::find(missing, speaker) != missing.end()) ++speaker;
+  const LobbyWords words{
+      .rank = own.rank, .code = code, .text = with_rank(message, own.rank, own.size), .missing = missing};
+  if (own.rank == 0 || own.rank == speaker) {
+    for (int rank = 0; rank < own.size; ++rank)  // which would see this one end, and say so
+      if (rank != own.rank) static_cast<void>(Lobby::tell(own, rank, words));
+    return message;
+  }
   const bool is_elsewhere = own.local_size < own.size && own.rank != own.local_rank;
   const auto until = std::chrono::steady_clock::now() + (is_elsewhere ? kTimeOfRank0Elsewhere : kTimeOfRank0);
+  auto next_look = std::chrono::steady_clock::now() + kTimeToStart;
   std::vector<bool> knows(static_cast<std::size_t>(own.size));
   while (std::chrono::steady_clock::now() < until) {
     if (interrupt_signal() != 0) return {};
+    if (std::chrono::steady_clock::now() > next_look) {
+      next_look += kLookEvery;
+      const std::set<int> processes = ranks_with_a_process(own);
+      if (!processes.empty() && *processes.begin() == own.rank) break;  // rank 0 has ended, or was another program
+    }
     for (int rank = 0; rank < own.size; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
       if (rank != own.rank && !knows[index]) knows[index] = Lobby::tell(own, rank, words);

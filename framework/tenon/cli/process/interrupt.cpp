@@ -23,6 +23,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int kOrphaned = SIGUSR1;
 
 std::atomic<int> first_signal{0};
+std::atomic<int> other_signal{0};
 std::atomic<bool> terms_are_one{false};
 pid_t owner = 0;  ///< replays are forks of this process: they are for it to end
 std::array<std::atomic<pid_t>, 256> children{};
@@ -100,13 +101,16 @@ void end_promise() noexcept { promise_now.store(nullptr); }
 
 int interrupt_signal() noexcept { return first_signal.load(std::memory_order_relaxed); }
 
-// Without a signal of its own a rank ends because another one was told to.
+void note_signal_of_another_rank(int signal) noexcept { other_signal.store(signal); }
+
 std::string interrupt_name() {
-  return interrupt_signal() == 0 ? "a signal to another rank" : signal_name(interrupt_signal());
+  if (interrupt_signal() != 0) return signal_name(interrupt_signal());
+  return other_signal == 0 ? "a signal to another rank" : signal_name(other_signal) + " to another rank";
 }
 
 ExitCode interrupted_exit_code() {
-  return static_cast<ExitCode>(exit_code_of_signal(interrupt_signal() == 0 ? SIGTERM : interrupt_signal()));
+  const int signal = interrupt_signal() != 0 ? interrupt_signal() : other_signal != 0 ? other_signal.load() : SIGTERM;
+  return static_cast<ExitCode>(exit_code_of_signal(signal));
 }
 
 ForwardedInterrupts::ForwardedInterrupts(pid_t child) noexcept {

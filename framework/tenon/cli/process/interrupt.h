@@ -28,12 +28,15 @@ void take_terms_for_one() noexcept;
 /// The signal that asked; 0: none.
 int interrupt_signal() noexcept;
 
-/// "SIGINT".
+/// Another rank was asked by this signal, and this one ends with it.
+void note_signal_of_another_rank(int signal) noexcept;
+
+/// "SIGINT", "SIGINT to another rank".
 std::string interrupt_name();
 
 /// Of a process that a signal ended or asked to end: 128 and its number, as shells have it, 130 for Ctrl-C.
 constexpr int exit_code_of_signal(int signal) { return 128 + signal; }
-/// That of the signal that asked.
+/// That of the signal that asked, this process or another rank.
 ExitCode interrupted_exit_code();
 
 /// A child in a process group of its own gets the first signal as well, and is killed by the second, as long as this

@@ -269,6 +269,7 @@ class OneRun {
       if (state_.ranks) share_folder(*state_.ranks, config_, fs::absolute(path()));
       recording_->start();
       record_.result = run_experiment(recorded_, *profile_, state_);
+      if (state_.ranks && record_.result.interrupted) share_interrupt(*state_.ranks);
       std::ranges::copy(searched, std::back_inserter(record_.result.figures));
       return true;
     } catch (const conformance::EndOfService&) {

@@ -15,6 +15,7 @@
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>
+#include <tenon/runtime/plugins/plugins.h>
 #include <tenon/runtime/process_group.h>
 #include <tenon/runtime/result_files.h>
 #include <tenon/train/run_experiment.h>
@@ -130,6 +131,27 @@ void begin_ranks(Communicator& ranks, const Config& config) {
   if (!needs_device(ranks)) compare_settings(ranks, config);
 }
 
+void compare_dry_runs(const RunOptions& options, const Config& config) {
+  const ExperimentConfig experiment = config.experiment();
+  const bool can_meet = rank_environment().size > 1 && !options.is_cell() && !experiment.distributed.name.empty() &&
+                        !find_communicator(experiment.distributed.name).needs_device;
+  if (!can_meet) return;
+  std::shared_ptr<Communicator> ranks;
+  try {
+    ranks = meet_ranks(options, config);
+  } catch (const DistributedError& error) {
+    if (error.exit_code() == ExitCode::kUsage) throw;
+    return;  // variables of a launcher that were set by hand, say
+  }
+  try {
+    ranks->barrier()->wait();  // as begin_ranks(), where others may be
+    compare_settings(*ranks, config, "--dry-run");
+  } catch (const std::exception& error) {
+    ranks->abort(error.what(), exit_code_of(error));
+    throw;
+  }
+}
+
 void share_folder(Communicator& ranks, const Config& config, const fs::path& folder) {
   if (needs_device(ranks)) compare_settings(ranks, config);
   static_cast<void>(broadcast_path(ranks, folder));
@@ -139,6 +161,14 @@ void release_ranks(Communicator& ranks, const Config& config) {
   begin_ranks(ranks, config);
   install(config.experiment());
   share_folder(ranks, config, {});
+}
+
+// What mpirun ends with is the code of whichever rank ends first.
+void share_interrupt(Communicator& ranks) {
+  std::int64_t signal = interrupt_signal();
+  const CommBuffer buffer{.data = &signal, .count = 1, .dtype = Dtype::kInt64};
+  ranks.all_reduce(buffer, ReduceOp::kMax)->wait();
+  note_signal_of_another_rank(static_cast<int>(signal));
 }
 
 void say_how_to_go_on(const fs::path& state, const std::string& command) {
@@ -169,7 +199,9 @@ ExitCode run_rank(const RunOptions& options, const Config& config, const std::sh
       state.go_on = fs::exists(state.file, ignored);
     }
     const ExperimentResult result = run_experiment(experiment, progress, state);
-    return result.interrupted ? interrupted_exit_code() : ExitCode::kDone;
+    if (!result.interrupted) return ExitCode::kDone;
+    share_interrupt(*ranks);
+    return interrupted_exit_code();
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
     const auto* const between = dynamic_cast<const DistributedError*>(&error);

@@ -15,6 +15,10 @@ namespace tenon::cli {
 /// started several processes and the file says nothing of ranks: cells of a sweep aside, which are runs of their own.
 std::shared_ptr<Communicator> meet_ranks(const RunOptions& options, const Config& config);
 
+/// By every rank, of `tenon run --dry-run` under a launcher: throws as compare_settings() does where they differ, or
+/// others run. Nothing where the ranks cannot meet: plans are made without them.
+void compare_dry_runs(const RunOptions& options, const Config& config);
+
 /// Whether the launcher says that this process is another rank than 0: then it says nothing of what all come to.
 bool is_silent_rank(const RunOptions& options);
 
@@ -32,6 +36,9 @@ void release_ranks(Communicator& ranks, const Config& config);
 /// of the others that can leaves a result in its folder and says what happened; the others are silent. A rank that
 /// fails by itself tells all others and says why.
 ExitCode run_rank(const RunOptions& options, const Config& config, const std::shared_ptr<Communicator>& ranks);
+
+/// By every rank of a run that was interrupted: all end as with the signal that one of them got.
+void share_interrupt(Communicator& ranks);
 
 /// Of ranks that have failed: says `command`, where there is a saved state to go on from.
 void say_how_to_go_on(const std::filesystem::path& state, const std::string& command);

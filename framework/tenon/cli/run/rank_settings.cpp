@@ -33,12 +33,12 @@ bool may_differ(std::string_view key) {
 /// Whether there is one counts, and not which.
 bool is_file(std::string_view key) { return key == "train.save" || key == "train.resume"; }
 
-std::string text_of(const Config& config) {
+std::string text_of(const Config& config, const std::string& verb) {
   const ExperimentConfig experiment = config.experiment();
   std::string kinds;
   for (const Device& device : experiment.devices)
     kinds += fmt::format("{}\"{}\"", kinds.empty() ? "" : ", ", device.type().name());
-  std::string text = fmt::format("device={}\n", kinds);
+  std::string text = fmt::format("device={}\nwhat is asked for={}\n", kinds, verb);
   for (const ExplainedSetting& setting : config.explain()) {
     if (may_differ(setting.key)) continue;
     const bool is_named = is_file(setting.key) && setting.text != "\"\"";
@@ -77,8 +77,8 @@ std::string differences(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-void compare_settings(Communicator& ranks, const Config& config) {
-  const std::vector<std::string> texts = differing_texts(ranks, text_of(config));
+void compare_settings(Communicator& ranks, const Config& config, const std::string& verb) {
+  const std::vector<std::string> texts = differing_texts(ranks, text_of(config, verb));
   if (texts.empty()) return;
   if (ranks.rank() == 0) throw ConfigError(differences(texts));
   ranks.barrier()->wait();  // to which rank 0 does not come: it says why

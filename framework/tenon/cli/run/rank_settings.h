@@ -4,6 +4,8 @@
 #include <tenon/comm/communicator.h>
 #include <tenon/runtime/config/config.h>
 
+#include <string>
+
 namespace tenon::cli {
 
 /// Ranks whose settings differ would train to a wrong end without a word. Every rank calls it. Throws ConfigError on
@@ -14,6 +16,8 @@ namespace tenon::cli {
 /// (`report`), which of its devices a rank uses, what such a device is like, and how its memory is allotted (`device`,
 /// `allocator`), threads (`train.threads`), and patience (`timeout` of a communicator). The kind of the devices and
 /// their number are the same.
-void compare_settings(Communicator& ranks, const Config& config);
+///
+/// `verb`: what the ranks do with them, in words; "--dry-run" and "a run" differ.
+void compare_settings(Communicator& ranks, const Config& config, const std::string& verb = "a run");
 
 }  // namespace tenon::cli

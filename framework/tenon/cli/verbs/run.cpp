@@ -149,6 +149,7 @@ RunOptions sorted(RunOptions options) {
 /// them waits for it.
 ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
   const std::shared_ptr<Communicator> ranks = meet_ranks(options, config);
+  if (!options.is_cell() && !options.quiet) catch_interrupts("ending after this step");  // there will be steps
   if (ranks == nullptr) return run_one(options, config);
   if (ranks->size() > 1) take_terms_for_one();
   if (ranks->rank() != 0) return run_rank(options, config, ranks);
@@ -164,7 +165,8 @@ ExitCode run_experiment_of(const RunOptions& options, const Config& config) {
 
 /// Of several processes rank 0 alone speaks, until something goes wrong.
 RunOptions silenced(RunOptions options) {
-  options.quiet = options.quiet || is_silent_rank(options);
+  const bool is_silent = is_silent_rank(options);  // a wrong variable is said here, and not at a line of the file
+  options.quiet = options.quiet || is_silent;
   return options;
 }
 
@@ -187,6 +189,7 @@ ExitCode run(const RunOptions& given) {
   say_what_changes_nothing(asked, is_sweep);
   check_plan_options(options, is_sweep);
   check_watch_options(options, is_sweep);
+  if (options.dry_run) compare_dry_runs(options, config);
   if (options.dry_run && is_silent_rank(options)) return ExitCode::kDone;
   if (is_sweep && rank_environment().size > 1)
     throw ConfigError(
@@ -201,8 +204,9 @@ ExitCode run(const RunOptions& given) {
   }
   if (options.dry_run) return estimate_one(options, config);
   if (options.is_cell()) end_with_parent(options.parent);
-  catch_interrupts(options.is_cell() || options.quiet ? "" : "ending after this step");
-  return config.sweep_keys().empty() ? run_experiment_of(options, config) : run_sweep(options, config);
+  const bool is_one = config.sweep_keys().empty();
+  catch_interrupts(options.is_cell() || options.quiet || is_one ? "" : "ending after this step");
+  return is_one ? run_experiment_of(options, config) : run_sweep(options, config);
 }
 
 /// A cell says itself which one it is of those whose messages stand together.

@@ -191,6 +191,8 @@ ResultCase run_case(const Json& json) {
   found.losses_hash = text_of(member(result, "losses_fnv1a64"));
   if (const Json& losses = member(result, "losses"); losses.is_array())
     for (const Json& loss : losses) found.losses.push_back(loss.is_number() ? loss.get<double>() : std::nan(""));
+  if (const Json& step = member(member(result, "figures"), "resumed_at_step"); step.is_number() && step > 0)
+    found.first_step = static_cast<std::size_t>(step.get<double>());
   note_status(found, json);
   if (!found.ran_out.empty()) note_oom_event(found, member(member(json, "out_of_memory"), "failed_event"));
   add_curves(found, json, "step");

@@ -53,6 +53,7 @@ struct TENON_API ResultCase {
   std::map<std::string, ResultFigure> figures;  ///< by the key of a FigureInfo
   std::string losses_hash;                      ///< of a run; empty where there is none
   std::vector<double> losses;                   ///< of a run that wrote all of them
+  std::size_t first_step = 0;                   ///< steps that were done before the first of these losses
   std::string failure;                          ///< empty, or why its figures mean nothing
   std::string mark;                             ///< of a failure, a word: "failed", "disqualified"
   std::int64_t cells_at_a_time = 1;             ///< of a sweep: how many shared the machine with it at most

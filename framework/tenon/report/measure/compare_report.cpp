@@ -193,22 +193,31 @@ std::vector<std::string> speed_remarks(const Comparison& comparison) {
 // What other orders of additions, kernels or numbers of ranks make of float32: it begins in the last bits and grows.
 constexpr double kRoundingAtFirst = 1e-5, kRoundingInTheEnd = 1e-3;
 
-/// What the losses of one are to those of another: "are other than those of a".
+/// What the losses of one are to those of another, step by step: "are other than those of a".
 std::string against_a(const ResultCase& one, const ResultCase& a) {
-  if (one.losses_hash == a.losses_hash) return "are equal to the last bit to those of a";
-  const std::size_t steps = std::min(one.losses.size(), a.losses.size());
+  if (one.losses_hash == a.losses_hash && one.first_step == a.first_step)
+    return "are equal to the last bit to those of a";
+  // Steps are counted from 0 here. One of the runs may have begun with what another one had saved.
+  const std::size_t from = std::max(one.first_step, a.first_step), end_of_one = one.first_step + one.losses.size(),
+                    end_of_a = a.first_step + a.losses.size(), to = std::min(end_of_one, end_of_a);
+  if (!one.losses.empty() && !a.losses.empty() && from >= to) return "are of other steps than those of a";
   double most = 0, first = 0;
   std::size_t at = 0;
-  for (std::size_t i = 0; i < steps; ++i) {
-    const double scale = std::max(std::abs(one.losses[i]), std::abs(a.losses[i]));
-    const double apart = scale == 0 ? 0 : std::abs(one.losses[i] - a.losses[i]) / scale;
-    if (i == 0) first = apart;
-    if (!(apart <= most)) at = i, most = apart;
+  for (std::size_t step = from; step < to; ++step) {
+    const double of_one = one.losses[step - one.first_step], of_a = a.losses[step - a.first_step];
+    const double scale = std::max(std::abs(of_one), std::abs(of_a));
+    const double apart = scale == 0 ? 0 : std::abs(of_one - of_a) / scale;
+    if (step == from) first = apart;
+    if (!(apart <= most)) at = step, most = apart;
     if (std::isnan(most)) break;
   }
   if (std::isnan(most)) return fmt::format("are other than those of a: that of step {} is not finite", at + 1);
-  if (most == 0) return "are other than those of a";
-  const std::string of = one.losses.size() == a.losses.size() ? "" : fmt::format(" in the first {} steps", steps);
+  const bool are_the_same = one.first_step == a.first_step && end_of_one == end_of_a;
+  if (most == 0 && (are_the_same || from >= to)) return "are other than those of a";
+  const std::string of = are_the_same ? ""
+                         : from == 0  ? fmt::format(" in the first {} steps", to)
+                                      : fmt::format(" in steps {} to {}", from + 1, to);
+  if (most == 0) return fmt::format("are equal to those of a{}", of);
   if (first <= kRoundingAtFirst && most <= kRoundingInTheEnd)
     return fmt::format("are those of a but for rounding: at most {:.1e} of a loss apart{}, at step {}", most, of,
                        at + 1);

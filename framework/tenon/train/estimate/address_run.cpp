@@ -7,6 +7,7 @@
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 #include <tenon/train/estimate/planned_ranks.h>
+#include <tenon/train/model_on_device.h>
 #include <tenon/train/serve/serving.h>
 
 #include <algorithm>
@@ -107,12 +108,14 @@ struct StandIn::Parts {
     install(stand_in);
     lists.emplace(stand_in.device.type(), real.type());
     workspace.emplace(stand_in, real.type());
+    if (real.is_cpu()) order.emplace();
   }
 
   const KeepsOptions options;  // which are set when all devices are closed
   const ClosesDevices closing;
   std::optional<ListsOfOperators> lists;
   std::optional<TakesWorkspace> workspace;
+  std::optional<MakesAsOnHost> order;
 };
 
 StandIn::StandIn(const ExperimentConfig& stand_in, Device real) : parts_(std::make_unique<Parts>(stand_in, real)) {}
