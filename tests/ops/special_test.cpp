@@ -140,6 +140,10 @@ TEST(Special, ResultsLieAsTheirOperandDoes) {
   for (const Tensor& y : {special_ndtri(x), special_erfcx(x), special_log_ndtr(x), special_xlog1py(x, x)})
     EXPECT_EQ(y.strides(), x.strides());
 }
+TEST(Special, ErfcxOfFloat32HasItsSlopeFarAboveZero) {
+  const Tensor x = tensor({60000.}).requires_grad_(true);
+  EXPECT_NEAR(autograd::grad({special_erfcx(x).sum()}, {x})[0].item<float>() * 1e10, -1.567, 1e-2);
+}
 TEST(Special, SincHasTheDigitsOfItsSlopeNearZero) {
   const Tensor x = tensor({0.0390625}).requires_grad_(true);
   EXPECT_NEAR(autograd::grad({x.sinc().sum()}, {x})[0].item<float>(), -0.12831704356, 1e-7);

@@ -170,8 +170,11 @@ Tensor special_xlog1py(const Scalar& self, const Tensor& other) {
 
 Tensor special_erfcx(const Tensor& self) {
   TENON_SCOPE(special_erfcx, self)
-  return of_one("special_erfcx", "SpecialErfcxBackward0", self, &scaled_erfc,
-                [](const Tensor& x, const Tensor& y) { return x * y * 2 - 2 / kRootOfPi; });
+  // Far above 0 the slope is a difference of nearly equal numbers, of which float32 keeps nothing.
+  return of_one("special_erfcx", "SpecialErfcxBackward0", self, &scaled_erfc, [](const Tensor& x, const Tensor&) {
+    const Tensor wide = x.to(kFloat64);
+    return (wide * special_erfcx(wide) * 2 - 2 / kRootOfPi).to(x.scalar_type());
+  });
 }
 Tensor special_log_ndtr(const Tensor& self) {
   TENON_SCOPE(special_log_ndtr, self)

@@ -195,7 +195,7 @@ bool attention_backward_of_bfloat16(KernelContext& context, Views outputs, Views
           const i64 head = h + r / n, i = first + r % n;
 #pragma GCC ivdep
           for (i64 j = 0; j < keys; ++j) w[j] *= scale;
-          weigh_back<float>(w, ds, keys, p, mask, b, head, i, lse[p.line(b, head, i)], nullptr);
+          weigh_back(w, ds, keys, p, mask, b, head, i, lse[p.line(b, head, i)]);
           round_all(s.weights + r * keys, w, keys);
           round_all(s.rounded + r * keys, ds, keys);
         }

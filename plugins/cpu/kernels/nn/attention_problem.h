@@ -133,11 +133,10 @@ T weigh(T* row, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 
 constexpr int kLargeLogSum = 32;
 
 // In the backward: the scores of query i become its weights again, and the gradients of the weights those of the
-// scores. `shared` is what every weight of the row has in common: sum_j w_j dw_j = y . dy; null: it is summed from the
-// weights, since an output of 16 bits would round it.
+// scores. What every weight of the row has in common, sum_j w_j dw_j, is y . dy too; but summed of the weights it is
+// exact where one of them is 1, and not rounded to 16 bits.
 template <class T>
-void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 i, T log_sum,
-                const T* shared) {
+void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 i, T log_sum) {
   const AttentionAttributes& a = p.attributes;
   const i64 seen = p.seen_by(i, keys);
   if (mask.present) add_mask(w, mask, mask.row(b, h, i), seen);
@@ -159,7 +158,7 @@ void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b
     for (i64 j = 0; j < seen; ++j) w[j] = math::exp(w[j] - log_sum);
   }
   const auto weight_of = [](T signed_weight) { return signed_weight < T(0) ? -signed_weight : signed_weight; };
-  const T common = shared ? *shared : sum_of<T>(seen, [&](i64 j) { return weight_of(w[j]) * ds[j]; });
+  const T common = sum_of<T>(seen, [&](i64 j) { return weight_of(w[j]) * ds[j]; });
   if (a.dropout > 0) {
 #pragma GCC ivdep
     for (i64 j = 0; j < seen; ++j) {
