@@ -140,6 +140,11 @@ TEST(Special, ResultsLieAsTheirOperandDoes) {
   for (const Tensor& y : {special_ndtri(x), special_erfcx(x), special_log_ndtr(x), special_xlog1py(x, x)})
     EXPECT_EQ(y.strides(), x.strides());
 }
+TEST(Special, DigammaOfFloat32KeepsItsDigitsBetweenPoles) {
+  const Tensor x = linspace(-30.96, -30.04, 93);
+  const Tensor error = (digamma(x) - digamma(x.to(kFloat64))).abs() / digamma(x.to(kFloat64)).abs().clamp_min(1);
+  EXPECT_LT(error.max().item<double>(), 2e-6);
+}
 TEST(Special, ErfcxOfFloat32HasItsSlopeFarAboveZero) {
   const Tensor x = tensor({60000.}).requires_grad_(true);
   EXPECT_NEAR(autograd::grad({special_erfcx(x).sum()}, {x})[0].item<float>() * 1e10, -1.567, 1e-2);
