@@ -303,6 +303,12 @@ def vector(c):
     return c.tensor([c.r.choice((0, 1, 2, 3, 4))])
 
 
+def blocks(c):
+    """Matrices, now and then vectors and numbers."""
+    return [c.tensor(c.random_sizes(0, 3 if c.oddly(0.1) else 2), c.dtype if c.chance(0.85) else c.other_dtype())
+            for _ in range(c.r.choice((0, 1, 2, 3)))]
+
+
 def parts(c):
     left, sizes = c.length(), []
     while left > 0:
@@ -326,7 +332,7 @@ def sequences(c):
 PLAIN = {
     "x": x, "y": y, "e": e, "m": m, "out": out, "outi": outi, "outb": outb, "dims": dims, "sizes": reshaped,
     "expand": expand, "permutation": permutation, "v": v, "i": i, "source": source, "rows": rows, "flatindex": flatindex,
-    "indices": indices, "valuefor": valuefor, "joined": tensor_list(joined), "same": tensor_list(same),
+    "indices": indices, "valuefor": valuefor, "joined": tensor_list(joined), "same": tensor_list(same), "blocks": tensor_list(blocks),
     "like": tensor_list(like), "joined0": tensor_list(sequences), "vectors": tensor_list(vectors), "vector": vector, "parts": parts, "q": q,
     "x1": lambda c: c.tensor(c.r.choice(([], [1], [1, 1], [2]))), "x3": fixed_rank(3),
     "x4": fixed_rank(4), "x5": fixed_rank(5), "matrix": fixed_rank(2),

@@ -140,6 +140,49 @@ def cdist(c):
     return [c.tensor(lead + [size(c), k]), c.tensor(c.r.choice((lead, [])) + [size(c), off(c, k)])]
 
 
+# --- views that are written ---
+
+def slice_scatter(c):
+    c.sizes = c.random_sizes(1)
+    rank = len(c.sizes)
+    dim = c.r.randrange(rank)
+    n = c.sizes[dim]
+    first, last, step = c.r.choice((None, 0, 1, -2)), c.r.choice((None, n, 2, -1)), c.r.choice((1, 1, 2, 3))
+    sizes = list(c.sizes)
+    sizes[dim] = off(c, len(range(n)[first:last:step]))
+    word = lambda at: "N" if at is None else f"I{at}"
+    return [c.tensor(c.sizes), c.tensor(sizes, c.dtype if c.chance(0.85) else c.other_dtype()),
+            f"I{dim - rank if c.chance(0.3) else dim}", word(first), word(last), f"I{step}"]
+
+
+def select_scatter(c):
+    c.sizes = c.random_sizes(1)
+    dim = c.r.randrange(len(c.sizes))
+    n = c.sizes[dim]
+    source = c.sizes[:dim] + c.sizes[dim + 1:]
+    at = c.r.randrange(-n, n) if n and not c.oddly(0.2) else n
+    return [c.tensor(c.sizes), c.tensor([off(c, s) for s in source], c.dtype if c.chance(0.85) else c.other_dtype()),
+            f"I{dim}", f"I{at}"]
+
+
+def diagonal_scatter(c):
+    c.sizes = c.random_sizes(2)
+    a, b = c.r.sample(range(len(c.sizes)), 2)
+    offset = c.r.randrange(-2, 3)
+    n = max(min(c.sizes[a], c.sizes[b] - offset) if offset >= 0 else min(c.sizes[a] + offset, c.sizes[b]), 0)
+    source = [s for d, s in enumerate(c.sizes) if d not in (a, b)] + [off(c, n)]
+    return [c.tensor(c.sizes), c.tensor(source, c.dtype if c.chance(0.85) else c.other_dtype()), f"I{offset}", f"I{a}", f"I{b}"]
+
+
+def cov(c):
+    floating(c)
+    c.sizes = c.random_sizes(0, 3 if c.oddly(0.1) else 2)
+    n = (1 if not c.sizes else c.sizes[-1])
+    frequency = "N" if c.chance(0.6) else c.tensor([off(c, n)], c.r.choice(("i64", "i64", "i32")), "x3", grad=False)
+    weights = "N" if c.chance(0.6) else c.tensor([off(c, n)], c.dtype, "p")
+    return [c.tensor(c.sizes), f"I{c.r.choice((1, 1, 0, 2))}", frequency, weights]
+
+
 # --- targets ---
 
 def classes(c):
@@ -351,7 +394,7 @@ def ordered(c):
 SHAPES = {name: globals()[name] for name in (
     "matmul mm bmm mv dot inner addmm baddbmm addbmm addmv addr linear bilinear chain power tensordot einsum cross cdist classes "
     "labels cosine_embedding ctc layer_norm rms_norm group_norm batch_norm lp_pool2 im2col col2im grid affine interpolate "
-    "attention bag cell").split()}
+    "attention bag cell slice_scatter select_scatter diagonal_scatter cov").split()}
 SHAPES["sorted"] = ordered
 for _dims in (1, 2, 3):
     SHAPES |= {f"conv{_dims}": conv(_dims), f"conv{_dims}same": conv_same(_dims), f"conv_transpose{_dims}": conv_transpose(_dims),

@@ -193,7 +193,7 @@ TENON_HOST_DEVICE inline T digamma(T x) {
   if (x == T(0)) return std::copysign(std::numeric_limits<T>::infinity(), -x);
   if (x < T(0)) {
     if (x == std::floor(x)) return std::numeric_limits<T>::quiet_NaN();
-    const T angle = T(3.14159265358979324) * x;
+    const T angle = T(3.14159265358979324) * (x - std::trunc(x));  // of the whole x its digits would be lost
     result = -T(3.14159265358979324) / std::tan(angle);
     x = T(1) - x;
   }

@@ -1,12 +1,14 @@
 // Every public operator. Only the headers of ops/support and those that operators are written with are left out.
 #pragma once
 
+#include <tenon/ops/create/randint_like.h>
 #include <tenon/ops/indexing/embedding_bag.h>
 #include <tenon/ops/indexing/enumeration.h>
 #include <tenon/ops/indexing/index_put.h>
 #include <tenon/ops/indexing/repeat_interleave.h>
 #include <tenon/ops/indexing/search.h>
 #include <tenon/ops/indexing/sets.h>
+#include <tenon/ops/linalg/covariance.h>
 #include <tenon/ops/linalg/linalg.h>
 #include <tenon/ops/linalg/pair_distances.h>
 #include <tenon/ops/linalg/products.h>
@@ -19,6 +21,7 @@
 #include <tenon/ops/out.h>
 #include <tenon/ops/pointwise/clamp.h>
 #include <tenon/ops/pointwise/numeric.h>
+#include <tenon/ops/pointwise/special_functions.h>
 #include <tenon/ops/quantized/blocks.h>
 #include <tenon/ops/quantized/products.h>
 #include <tenon/ops/quantized/quantize.h>
@@ -26,4 +29,5 @@
 #include <tenon/ops/reduce/order_statistics.h>
 #include <tenon/ops/reduce/scan.h>
 #include <tenon/ops/reduce/summary.h>
+#include <tenon/ops/shape/scattered_views.h>
 #include <tenon/ops/special.h>

@@ -9,6 +9,7 @@
 #include <tenon/ops/linalg/products.h>
 #include <tenon/ops/pointwise/numeric.h>
 #include <tenon/ops/pointwise/pointwise.h>
+#include <tenon/ops/pointwise/special_functions.h>
 #include <tenon/ops/reduce/reduction.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/shape/tril_triu.h>
@@ -45,6 +46,8 @@ TENON_OUT(lerp, kCastable, (const Tensor& self, const Tensor& end, const Tensor&
 TENON_OUT_OF_TWO(gcd, kCastable)
 TENON_OUT_OF_TWO(lcm, kCastable)
 TENON_OUT_OF_TWO(xlogy, kCastable)
+TENON_OUT_OF_TWO(special_xlog1py, kCastable)
+TENON_OUT_OF_TWO(float_power, kSame)
 TENON_OUT_OF_TWO(heaviside, kSame)
 TENON_OUT_OF_TWO(fmax, kCastable)
 TENON_OUT_OF_TWO(fmin, kCastable)
@@ -55,6 +58,11 @@ TENON_OUT_OF_TWO(ger, kCastable)
 TENON_OUT_OF_TWO(vdot, kSame)
 TENON_OUT_OF_TWO(inner, kCastable)
 #undef TENON_OUT_OF_TWO
+TENON_OUT(float_power, kSame, (const Tensor& self, const Scalar& exponent), self, exponent)
+TENON_OUT(mvlgamma, kCastable, (const Tensor& self, std::int64_t p), self, p)
+TENON_OUT(special_erfcx, kCastable, (const Tensor& self), self)
+TENON_OUT(special_log_ndtr, kCastable, (const Tensor& self), self)
+TENON_OUT(special_ndtri, kCastable, (const Tensor& self), self)
 
 TENON_OUT(mm, kSame, (const Tensor& self, const Tensor& other), self, other)
 TENON_OUT(bmm, kSame, (const Tensor& self, const Tensor& other), self, other)

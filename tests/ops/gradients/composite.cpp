@@ -1,8 +1,11 @@
 // Rows of the gradient table: operators written with other operators.
+#include <tenon/ops/linalg/covariance.h>
 #include <tenon/ops/linalg/pair_distances.h>
 #include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/nn/resample.h>
 #include <tenon/ops/nn/vision.h>
+#include <tenon/ops/pointwise/special_functions.h>
+#include <tenon/ops/shape/scattered_views.h>
 
 #include "gradient_case.h"
 
@@ -64,10 +67,60 @@ void add_grid_samples(std::vector<GradientCase>& rows) {
                      .once());
 }
 
+void add_special_functions(std::vector<GradientCase>& rows) {
+  rows.push_back(of_matrix("special_erfcx", [](const Tensor& x) { return special_erfcx(x); }));
+  rows.push_back(of_matrix("special_log_ndtr", [](const Tensor& x) { return special_log_ndtr(x); }));
+  rows.push_back(of_matrix(
+      "special_ndtri", [](const Tensor& x) { return special_ndtri(x); }, 0.1, 0.9));
+  rows.push_back(of_matrix(
+      "mvlgamma", [](const Tensor& x) { return mvlgamma(x, 2); }, 1.5, 4));
+  rows.push_back(of_tensors("special_xlog1py", [](const List& x) { return special_xlog1py(x[0], x[1]); },
+                            {{{3, 4}}, {{4}, -0.5, 2}})
+                     .empty({{0, 4}, {4}}));
+  rows.push_back(
+      of_tensors("float_power", [](const List& x) { return float_power(x[0], x[1]); }, {{{3, 4}, 0.5, 2}, {{4}}})
+          .empty({{0, 4}, {4}}));
+}
+
+void add_scattered_views(std::vector<GradientCase>& rows) {
+  rows.push_back(of_tensors("slice_scatter", [](const List& x) { return slice_scatter(x[0], x[1], 1, 1, 4, 2); },
+                            {{{3, 4}}, {{3, 2}}})
+                     .empty({{0, 4}, {0, 2}}));
+  rows.push_back(
+      of_tensors("select_scatter", [](const List& x) { return select_scatter(x[0], x[1], 1, -1); }, {{{3, 4}}, {{3}}})
+          .empty({{0, 4}, {0}}));
+  rows.push_back(
+      of_tensors("diagonal_scatter", [](const List& x) { return diagonal_scatter(x[0], x[1], 1); }, {{{3, 4}}, {{3}}})
+          .empty({{0, 4}, {0}}));
+  rows.push_back(of_tensors("block_diag",
+                            [](const List& x) {
+                              return block_diag({x[0], x[1]});
+                            },
+                            {{{3, 4}}, {{2}}})
+                     .empty({{0, 4}, {0}}));
+}
+
+void add_covariances(std::vector<GradientCase>& rows) {
+  rows.push_back(of_tensors("cov", [](const List& x) { return cov(x[0]); }, {{{3, 4}}}).empty({{0, 4}}));
+  rows.push_back(of_tensors("cov of weights",
+                            [](const List& x) {
+                              return cov(x[0], 1, tenon::tensor({1, 3, 2, 1}).to(x[0].device()), x[1]);
+                            },
+                            {{{3, 4}}, {{4}, 0.5, 2}})
+                     .empty({{0, 4}, {4}}));
+  rows.push_back(of_tensors("corrcoef", [](const List& x) { return corrcoef(x[0]); }, {{{3, 5}}})
+                     .empty({{0, 5}})
+                     .tolerance(1e-4)
+                     .once());
+}
+
 }  // namespace
 
 std::vector<GradientCase> composite_gradients() {
   std::vector<GradientCase> rows;
+  add_special_functions(rows);
+  add_scattered_views(rows);
+  add_covariances(rows);
   add_interpolations(rows);
   add_grid_samples(rows);
   rows.push_back(of_tensors("affine_grid",

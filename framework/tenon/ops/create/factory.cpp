@@ -4,6 +4,7 @@
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/pinned.h>
 #include <tenon/ops/create/with_grad.h>
+#include <tenon/ops/support/fill_value.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
@@ -43,7 +44,7 @@ Tensor make(IntArrayRef sizes, const TensorOptions& options, std::optional<Memor
 }
 
 void fill(const Tensor& tensor, const Scalar& value) {
-  const FillAttributes attributes{element_of(value, tensor.scalar_type())};
+  const FillAttributes attributes{fill_value(value, tensor.scalar_type(), tensor.numel())};
   run(TENON_OP("fill"), ops::state_of(tensor), {view_of(tensor)}, {}, &attributes);
 }
 
@@ -56,7 +57,7 @@ Tensor make_like(const Tensor& like, const TensorOptions& options, std::optional
   if (!format) format = options.memory_format_opt();
   if (!format || *format == MemoryFormat::Preserve) {
     const TensorImpl& impl = like.impl();
-    if (!impl.is_contiguous() && impl.is_non_overlapping_and_dense()) {
+    if ((impl.numel() == 0 || !impl.is_contiguous()) && impl.is_non_overlapping_and_dense()) {
       return allocate_strided(tenon::state_of(merged), impl.sizes(), impl.strides(), merged.dtype());
     }
     return make(like.sizes(), merged.memory_format(std::nullopt));

@@ -1,6 +1,7 @@
 // Random numbers: every draw takes its positions of a generator's Philox stream. Declared in factory.h and tensor.h.
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/create/randint_like.h>
 #include <tenon/ops/create/with_grad.h>
 #include <tenon/ops/support/draw.h>
 #include <tenon/ops/support/fresh.h>
@@ -242,6 +243,17 @@ Tensor randn_like(const Tensor& like, const TensorOptions& options) {
   TENON_SCOPE(randn_like, like, options)
   if (like.is_contiguous()) return randn(like.sizes(), like.options().merge_in(options));
   return as_fresh(with_grad(empty_like(like, options.requires_grad(false)).normal_(), options));
+}
+Tensor randint_like(const Tensor& like, std::int64_t low, std::int64_t high, const TensorOptions& options,
+                    std::optional<MemoryFormat> format) {
+  TENON_SCOPE(randint_like, like, low, high, options, format)
+  Tensor result = empty_like(like, options.requires_grad(false), format);
+  result.random_(low, high);
+  return as_fresh(with_grad(std::move(result), options));
+}
+Tensor randint_like(const Tensor& like, std::int64_t high, const TensorOptions& options,
+                    std::optional<MemoryFormat> format) {
+  return randint_like(like, 0, high, options, format);
 }
 Tensor bernoulli(const Tensor& p, std::optional<Generator> generator) {
   TENON_SCOPE(bernoulli, p, generator)

@@ -67,4 +67,26 @@ Tensor combinations(const Tensor& self, std::int64_t r, bool with_replacement) {
   return stack(columns, 1);
 }
 
+std::vector<Tensor> unravel_index(const Tensor& indices, IntArrayRef shape) {
+  TENON_SCOPE(unravel_index, indices, shape)
+  if (!is_integral(indices.scalar_type())) {
+    throw TypeError(std::string("expected 'indices' to be integer dtype, but got ") + toString(indices.scalar_type()));
+  }
+  for (const std::int64_t size : shape) {
+    if (size < 0) throw ValueError("'shape' cannot have negative values, but got " + to_string(shape));
+    if (size == 0 && indices.numel() > 0) {
+      throw ValueError("'shape' cannot have zero dimensions when 'indices' is non-empty, but got " + to_string(shape));
+    }
+  }
+  std::vector<Tensor> coordinates(shape.size());
+  std::int64_t step = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    // Of no indices any size will do.
+    const std::int64_t size = std::max<std::int64_t>(shape[i], 1);
+    coordinates[i] = indices.to(kInt64).floor_divide(step).remainder(size);
+    step *= size;
+  }
+  return coordinates;
+}
+
 }  // namespace tenon

@@ -177,6 +177,14 @@ Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) 
   return *this;
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) {
+  if (!indices.empty()) {
+    Indices advanced;
+    const Tensor target = apply_basic(*this, indices, advanced);
+    if (!any_tensor(advanced)) {
+      target.fill_(value);
+      return *this;
+    }
+  }
   return index_put_(indices, scalar_tensor_like(value, *this));
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) {

@@ -2,6 +2,7 @@
 #include <tenon/device/order/peer_copy.h>
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/create/factory.h>
+#include <tenon/ops/support/fill_value.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/scalar_operand.h>
 #include <tenon/ops/support/support.h>
@@ -154,7 +155,9 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
   check_format(wanted, self.rank());
   if (wanted == MemoryFormat::Preserve) {
-    result = allocate_preserving(*this, self.dtype());
+    // Without elements any strides are contiguous, and PyTorch keeps them.
+    result = numel() == 0 ? allocate_strided(self.storage().state(), self.sizes(), self.strides(), self.dtype())
+                          : allocate_preserving(*this, self.dtype());
   } else if (wanted == MemoryFormat::Contiguous) {
     result = allocate_like(*this, self.sizes(), self.dtype());
   } else {
@@ -227,7 +230,7 @@ namespace {
 Tensor& overwrite(const Tensor& self, const char* node, const Scalar& value) {
   autograd::check_inplace(self);
   Recording recording = record<0>(node, {&self}, [](Backward& b) { b.set(0, b.grad().new_zeros(b.grad().sizes())); });
-  const FillAttributes attributes{element_of(value, self.scalar_type())};
+  const FillAttributes attributes{fill_value(value, self.scalar_type(), self.numel())};
   run(TENON_OP("fill"), ops::state_of(self), {view_of(self)}, {}, &attributes);
   finish_inplace(self, recording);
   return const_cast<Tensor&>(self);

@@ -26,3 +26,8 @@ TENON_API Tensor vdot(const Tensor& other) const;
 TENON_API Tensor kron(const Tensor& other) const;
 TENON_API Tensor cross(const Tensor& other, std::optional<std::int64_t> dim = std::nullopt) const;
 TENON_API Tensor matrix_power(std::int64_t n) const;
+
+// Covariances and correlations.
+TENON_API Tensor cov(std::int64_t correction = 1, const std::optional<Tensor>& fweights = std::nullopt,
+                     const std::optional<Tensor>& aweights = std::nullopt) const;
+TENON_API Tensor corrcoef() const;

@@ -137,6 +137,14 @@ Tensor __rshift__(const Scalar& other) const { return bitwise_right_shift(other)
 Tensor& __irshift__(const Tensor& other) const { return bitwise_right_shift_(other); }
 Tensor& __irshift__(const Scalar& other) const { return bitwise_right_shift_(other); }
 
+TENON_API Tensor float_power(const Tensor& exponent) const;
+TENON_API Tensor float_power(const Scalar& exponent) const;
+/// float_power() into the tensor. Throws Error unless it is of float64.
+TENON_API Tensor& float_power_(const Tensor& exponent) const;
+TENON_API Tensor& float_power_(const Scalar& exponent) const;
+TENON_API Tensor mvlgamma(std::int64_t p) const;
+TENON_API Tensor& mvlgamma_(std::int64_t p) const;
+
 // Other names of methods above.
 Tensor negative() const { return neg(); }
 Tensor& negative_() const { return neg_(); }

@@ -102,6 +102,14 @@ TENON_API std::vector<Tensor> split(IntArrayRef sizes, std::int64_t dim = 0) con
 TENON_API std::vector<Tensor> split_with_sizes(IntArrayRef sizes, std::int64_t dim = 0) const;
 TENON_API std::vector<Tensor> chunk(std::int64_t chunks, std::int64_t dim = 0) const;
 
+// Copies in which a view has other values.
+TENON_API Tensor slice_scatter(const Tensor& source, std::int64_t dim = 0,
+                               std::optional<std::int64_t> start = std::nullopt,
+                               std::optional<std::int64_t> end = std::nullopt, std::int64_t step = 1) const;
+TENON_API Tensor select_scatter(const Tensor& source, std::int64_t dim, std::int64_t index) const;
+TENON_API Tensor diagonal_scatter(const Tensor& source, std::int64_t offset = 0, std::int64_t dim1 = 0,
+                                  std::int64_t dim2 = 1) const;
+
 // Several views that make up the whole.
 TENON_API std::vector<Tensor> tensor_split(std::int64_t sections, std::int64_t dim = 0) const;
 TENON_API std::vector<Tensor> tensor_split(IntArrayRef indices, std::int64_t dim = 0) const;

@@ -116,7 +116,6 @@ void attention(KernelContext& context, Views outputs, Views inputs, const void* 
 template <class E, class T = decltype(widened(E{}))>
 void attention_backward(KernelContext& context, Views outputs, Views inputs, const void* attributes) {
   const TensorView &query = at(inputs, 1), &key = at(inputs, 2), &value = at(inputs, 3);
-  const Heads<const E> y(at(inputs, 4));
   const T* const lse = static_cast<const T*>(at(inputs, 5).data);
   const Mask mask(at(inputs, 6));
   const Problem p = problem_of(query, key, attributes);
@@ -147,11 +146,8 @@ void attention_backward(KernelContext& context, Views outputs, Views inputs, con
         gemm(kDtypeOf<T>, q.matrix(), transposed(k.matrix(keys)), dense_rows(weights, n, keys), {a.scale, 0});
         gemm(kDtypeOf<T>, dy.matrix(), transposed(v.matrix(keys)), dense_rows(slopes, n, keys), {1, 0});
         for (i64 r = 0; r < n; ++r) {
-          const E* const out = y.at(b, h, first + r);
-          const T* const dout = dy.row(r);
-          const T shared = sum_of<T>(y.columns, [&](i64 c) { return widened(out[c]) * dout[c]; });
           weigh_back(weights + r * keys, slopes + r * keys, keys, p, mask, b, h, first + r,
-                     lse[p.line(b, h, first + r)], shared);
+                     lse[p.line(b, h, first + r)]);
         }
         gemm(kDtypeOf<T>, transposed(dense_rows(weights, n, keys)), dy.matrix(), dv.matrix(keys), {1, 1});
         gemm(kDtypeOf<T>, transposed(dense_rows(slopes, n, keys)), q.matrix(), dk.matrix(keys), {a.scale, 1});

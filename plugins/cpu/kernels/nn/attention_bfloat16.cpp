@@ -153,7 +153,7 @@ bool attention_backward_of_bfloat16(KernelContext& context, Views outputs, Views
                      &at(inputs, 3), &at(inputs, 4)}))
     return false;
   const Heads<BF16> dq(at(outputs, 0)), dk(at(outputs, 1)), dv(at(outputs, 2));
-  const Heads<BF16> dy(at(inputs, 0)), q(at(inputs, 1)), k(at(inputs, 2)), v(at(inputs, 3)), y(at(inputs, 4));
+  const Heads<BF16> dy(at(inputs, 0)), q(at(inputs, 1)), k(at(inputs, 2)), v(at(inputs, 3));
   const float* const lse = static_cast<const float*>(at(inputs, 5).data);
   const Mask mask(at(inputs, 6));
   const Problem p = problem_of(at(inputs, 1), at(inputs, 2), attributes);
@@ -193,11 +193,9 @@ bool attention_backward_of_bfloat16(KernelContext& context, Views outputs, Views
         for (i64 r = 0; r < heads * n; ++r) {
           float *const w = s.scores + r * keys, *const ds = s.slopes + r * keys;
           const i64 head = h + r / n, i = first + r % n;
-          const BF16 *const out = y.at(b, head, i), *const dout = dy.at(b, head, i);
-          const float shared = sum_of<float>(y.columns, [&](i64 c) { return to_float(out[c]) * to_float(dout[c]); });
 #pragma GCC ivdep
           for (i64 j = 0; j < keys; ++j) w[j] *= scale;
-          weigh_back(w, ds, keys, p, mask, b, head, i, lse[p.line(b, head, i)], shared);
+          weigh_back(w, ds, keys, p, mask, b, head, i, lse[p.line(b, head, i)]);
           round_all(s.weights + r * keys, w, keys);
           round_all(s.rounded + r * keys, ds, keys);
         }

@@ -133,36 +133,41 @@ T weigh(T* row, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 
 constexpr int kLargeLogSum = 32;
 
 // In the backward: the scores of query i become its weights again, and the gradients of the weights those of the
-// scores. `shared` is what every weight of the row has in common: sum_j w_j dw_j = y . dy.
+// scores. What every weight of the row has in common, sum_j w_j dw_j, is y . dy too; but summed of the weights it is
+// exact where one of them is 1, and not rounded to 16 bits.
 template <class T>
-void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 i, T log_sum, T shared) {
+void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b, i64 h, i64 i, T log_sum) {
   const AttentionAttributes& a = p.attributes;
   const i64 seen = p.seen_by(i, keys);
   if (mask.present) add_mask(w, mask, mask.row(b, h, i), seen);
   const bool again = log_sum > T(kLargeLogSum) || log_sum < T(-kLargeLogSum);
   if (again) softmax_row(w, seen);
-  const auto weight_of = [&](T score) { return again ? score : math::exp(score - log_sum); };
+  const T kept = a.dropout > 0 ? static_cast<T>(1 / (1 - a.dropout)) : T(1);
   if (a.dropout > 0) {
     const u32 bound = dropped_below(a.dropout);
-    const T kept = static_cast<T>(1 / (1 - a.dropout));
     over_words(a, p.line(b, h, i) * p.keys, seen, [&](i64 start, i64 count, const u32* words) {
       for (i64 j = 0; j < count; ++j) {
-        const T factor = words[j] < bound ? T(0) : kept;
-        const T weight = weight_of(w[start + j]);
-        ds[start + j] = weight * (ds[start + j] * factor - shared);
-        w[start + j] = weight * factor;
+        const T score = w[start + j], weight = again ? score : math::exp(score - log_sum);
+        const bool dropped = words[j] < bound;
+        ds[start + j] *= dropped ? T(0) : kept;
+        w[start + j] = dropped ? -weight : weight;  // the sign says it to the loops below
       }
     });
-  } else if (again) {
+  } else if (!again) {
 #pragma GCC ivdep
-    for (i64 j = 0; j < seen; ++j) ds[j] = w[j] * (ds[j] - shared);
-  } else {
+    for (i64 j = 0; j < seen; ++j) w[j] = math::exp(w[j] - log_sum);
+  }
+  const auto weight_of = [](T signed_weight) { return signed_weight < T(0) ? -signed_weight : signed_weight; };
+  const T common = sum_of<T>(seen, [&](i64 j) { return weight_of(w[j]) * ds[j]; });
+  if (a.dropout > 0) {
 #pragma GCC ivdep
     for (i64 j = 0; j < seen; ++j) {
-      const T weight = math::exp(w[j] - log_sum);
-      ds[j] = weight * (ds[j] - shared);
-      w[j] = weight;
+      ds[j] = weight_of(w[j]) * (ds[j] - common);
+      w[j] = w[j] < T(0) ? T(0) : w[j] * kept;
     }
+  } else {
+#pragma GCC ivdep
+    for (i64 j = 0; j < seen; ++j) ds[j] = w[j] * (ds[j] - common);
   }
   for (i64 j = seen; j < keys; ++j) w[j] = ds[j] = T(0);
 }

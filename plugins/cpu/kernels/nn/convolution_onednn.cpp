@@ -4,6 +4,8 @@
 // slices are added in order; where the weights are large beside the pictures, slices are output channels instead, which
 // need no sum and less room. Operands that lie otherwise than oneDNN wants them are reordered into scratch, slice by
 // slice.
+#include <tenon/core/recycled.h>
+
 #include <vector>
 
 #include "kernels/nn/convolution_plan.h"
@@ -26,13 +28,15 @@ void check(dnnl_status_t status) {
   if (status != dnnl_success) fail("cpu: convolution: oneDNN reports status %d", static_cast<int>(status));
 }
 
+using Rooms = std::vector<char*, RecycledAllocator<char*>>;
+
 struct Job {
   const ConvPlans& plans;
   ConvKey key;
   i64 parts, pieces;
   char *x, *y, *bias;
-  std::vector<char*> w;     // in oneDNN's layout: one that all slices read, or the gradient of each part
-  std::vector<char*> more;  // and what a part's further slices add to it
+  Rooms w;     // in oneDNN's layout: one that all slices read, or the gradient of each part
+  Rooms more;  // and what a part's further slices add to it
   std::size_t w_elements;
   char* scratch;
   std::size_t scratch_step;
@@ -50,31 +54,30 @@ void run_picture_slice(Job& job, int part, i64 piece) {
   char* work = y_room + plan.y.bytes;
   if (plan.x.differs && kind != ConvKind::kBackwardInput) plan.x.move(x, x_room, work);
   if (plan.y.differs && kind != ConvKind::kForward) plan.y.move(y, y_room, work);
-  memory mx(plan.x.wanted, onednn_engine(), plan.x.differs ? x_room : x);
-  memory my(plan.y.wanted, onednn_engine(), plan.y.differs ? y_room : y);
   const auto own = static_cast<std::size_t>(part);
   const bool adds = kind == ConvKind::kBackwardWeight && piece >= job.parts;
-  memory mw(plan.w.wanted, onednn_engine(),
-            kind != ConvKind::kBackwardWeight ? job.w[0]
-            : adds                            ? job.more[own]
-                                              : job.w[own]);
-  memory pad(plan.scratchpad, onednn_engine(), work);
+  char* const w = kind != ConvKind::kBackwardWeight ? job.w[0] : adds ? job.more[own] : job.w[own];
+  const auto x_operand = [&](int as) { return operand(as, plan.x.wanted, plan.x.differs ? x_room : x); };
+  const auto w_operand = [&](int as) { return operand(as, plan.w.wanted, w); };
+  const auto y_operand = [&](int as) { return operand(as, plan.y.wanted, plan.y.differs ? y_room : y); };
+  const dnnl_exec_arg_t pad = operand(DNNL_ARG_SCRATCHPAD, plan.scratchpad, work);
   if (kind == ConvKind::kForward) {
-    std::unordered_map<int, memory> arguments{
-        {DNNL_ARG_SRC, mx}, {DNNL_ARG_WEIGHTS, mw}, {DNNL_ARG_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}};
-    if (job.bias) arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, onednn_engine(), job.bias));
-    plan.convolution.execute(onednn_stream(), arguments);
+    const dnnl_exec_arg_t from = x_operand(DNNL_ARG_SRC), by = w_operand(DNNL_ARG_WEIGHTS),
+                          to = y_operand(DNNL_ARG_DST);
+    if (job.bias) {
+      execute(plan.convolution, {from, by, to, pad, operand(DNNL_ARG_BIAS, plan.bias, job.bias)});
+    } else {
+      execute(plan.convolution, {from, by, to, pad});
+    }
     if (plan.y.differs) plan.y.move(y_room, y, work);
   } else if (kind == ConvKind::kBackwardInput) {
-    plan.convolution.execute(
-        onednn_stream(),
-        {{DNNL_ARG_DIFF_SRC, mx}, {DNNL_ARG_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+    execute(plan.convolution,
+            {x_operand(DNNL_ARG_DIFF_SRC), w_operand(DNNL_ARG_WEIGHTS), y_operand(DNNL_ARG_DIFF_DST), pad});
     if (plan.x.differs) plan.x.move(x_room, x, work);
   } else {
-    plan.clear_left_out(adds ? job.more[own] : job.w[own], work);
-    plan.convolution.execute(
-        onednn_stream(),
-        {{DNNL_ARG_SRC, mx}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+    plan.clear_left_out(w, work);
+    execute(plan.convolution,
+            {x_operand(DNNL_ARG_SRC), w_operand(DNNL_ARG_DIFF_WEIGHTS), y_operand(DNNL_ARG_DIFF_DST), pad});
     if (adds) {
       auto* sum = reinterpret_cast<float*>(job.w[own]);
       const auto* from = reinterpret_cast<const float*>(job.more[own]);
@@ -94,9 +97,9 @@ void run_pictures(void* state, int part) {
 }
 
 // Adds the gradients of the other parts to the first, in order.
-void add_gradients(const std::vector<char*>& gradients, i64 elements) {
+void add_gradients(const Rooms& gradients, i64 elements) {
   struct Add {
-    const std::vector<char*>& gradients;
+    const Rooms& gradients;
   } add{gradients};
   parallel_ranges(
       elements, 16384, 64,
@@ -225,13 +228,11 @@ void run_channels(void* state, int part) {
       char* w_room = y_room + plan.y.bytes;
       char* work = w_room + plan.w.bytes;
       if (plan.y.differs) plan.y.move(y, y_room, work);
-      memory my(plan.y.wanted, onednn_engine(), plan.y.differs ? y_room : y);
-      memory mw(plan.w.wanted, onednn_engine(), plan.w.differs ? w_room : w);
-      memory pad(plan.scratchpad, onednn_engine(), work);
       plan.clear_left_out(plan.w.differs ? w_room : w, work);
-      plan.convolution.execute(
-          onednn_stream(),
-          {{DNNL_ARG_SRC, job.x}, {DNNL_ARG_DIFF_WEIGHTS, mw}, {DNNL_ARG_DIFF_DST, my}, {DNNL_ARG_SCRATCHPAD, pad}});
+      execute(plan.convolution, {{DNNL_ARG_SRC, job.x.get()},
+                                 operand(DNNL_ARG_DIFF_WEIGHTS, plan.w.wanted, plan.w.differs ? w_room : w),
+                                 operand(DNNL_ARG_DIFF_DST, plan.y.wanted, plan.y.differs ? y_room : y),
+                                 operand(DNNL_ARG_SCRATCHPAD, plan.scratchpad, work)});
       if (plan.w.differs) plan.w.move(w_room, w, work);
     }
   } catch (const dnnl::error& error) {

@@ -183,6 +183,22 @@ dnnl::stream& onednn_stream() {
   return instance;
 }
 
+dnnl_exec_arg_t operand(int argument, const memory::desc& description, void* data) {
+  thread_local std::unordered_map<const memory::desc*, memory> known;
+  auto found = known.find(&description);
+  if (found == known.end()) {
+    found = known.try_emplace(&description, description, onednn_engine(), data).first;
+  } else {
+    found->second.set_data_handle(data);
+  }
+  return {argument, found->second.get()};
+}
+void execute(const dnnl::primitive& primitive, std::initializer_list<dnnl_exec_arg_t> operands) {
+  const int count = static_cast<int>(operands.size());
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), onednn_stream().get(), count, operands.begin()),
+                          "could not execute a primitive");
+}
+
 void ConvPlan::clear_left_out(char* gradient, char* work) const {
   if (!leaves_out) return;
   std::memset(gradient, 0, w.wanted.get_size());
@@ -221,10 +237,9 @@ void Side::move_blocks(char* from, char* to, i64 first_picture, i64 count) const
 }
 void Side::move(char* from, char* to, char* work) const {
   if (blocks_) return move_blocks(from, to, 0, blocks_->pictures);
-  memory a(into_onednn ? plain : wanted, onednn_engine(), from);
-  memory b(into_onednn ? wanted : plain, onednn_engine(), to);
-  memory pad(scratchpad, onednn_engine(), work);
-  reorder.execute(onednn_stream(), {{DNNL_ARG_FROM, a}, {DNNL_ARG_TO, b}, {DNNL_ARG_SCRATCHPAD, pad}});
+  execute(reorder,
+          {operand(DNNL_ARG_FROM, into_onednn ? plain : wanted, from),
+           operand(DNNL_ARG_TO, into_onednn ? wanted : plain, to), operand(DNNL_ARG_SCRATCHPAD, scratchpad, work)});
 }
 
 void Side::divide(int parts) {
@@ -265,10 +280,11 @@ void Side::move_in_parts(char* from, char* to, char* work) const {
         }
         try {
           const OpenMpGuard one(1);
-          memory a(s.part_plain_, onednn_engine(), j.plain + static_cast<std::size_t>(part) * s.plain_step_);
-          memory b(s.part_wanted_, onednn_engine(), j.wanted + static_cast<std::size_t>(part) * s.wanted_step_);
-          s.part_reorder_.execute(onednn_stream(),
-                                  {{DNNL_ARG_FROM, s.into_onednn ? a : b}, {DNNL_ARG_TO, s.into_onednn ? b : a}});
+          const auto at = static_cast<std::size_t>(part);
+          execute(
+              s.part_reorder_,
+              {operand(s.into_onednn ? DNNL_ARG_FROM : DNNL_ARG_TO, s.part_plain_, j.plain + at * s.plain_step_),
+               operand(s.into_onednn ? DNNL_ARG_TO : DNNL_ARG_FROM, s.part_wanted_, j.wanted + at * s.wanted_step_)});
         } catch (const dnnl::error& error) {
           j.status = error.status;
         }

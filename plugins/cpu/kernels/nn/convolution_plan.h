@@ -8,6 +8,7 @@
 #include <dnnl.hpp>
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <tuple>
 
@@ -26,6 +27,12 @@ enum class Divided { kByPicture, kByChannel };
 const dnnl::engine& onednn_engine();
 /// The calling thread's.
 dnnl::stream& onednn_stream();
+
+/// The calling thread's memory object of `description`, which lives as long as the program, told where its bytes lie:
+/// the same one at every call, so that a convolution which has run before takes nothing from the heap for its operands.
+dnnl_exec_arg_t operand(int argument, const memory::desc& description, void* data);
+/// Runs a primitive on the calling thread's stream. Throws dnnl::error.
+void execute(const dnnl::primitive& primitive, std::initializer_list<dnnl_exec_arg_t> operands);
 
 /// Which convolution: everything that its plans depend on.
 struct ConvKey {

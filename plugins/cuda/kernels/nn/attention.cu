@@ -1,6 +1,7 @@
 // Attention without its matrix of weights, after Dao et al., "FlashAttention", 2022: tiles of scores in shared memory,
 // the softmax carried along from tile to tile. The backward computes the weights again from each row's logarithm of the
-// sum; every gradient is summed by one block in a fixed order.
+// sum, or where that is large, and its digits are lost, from the row's largest score and the logarithm of the sum above
+// it, found again; every gradient is summed by one block in a fixed order.
 //
 // Heads that are wider than a tile are cut into chunks of columns of the result, one a block; each computes the scores.
 // Elements E of 16 bits are float (T) in shared memory and in every sum; results are rounded once.
@@ -14,6 +15,14 @@ namespace {
 using namespace tiles;
 
 constexpr int kDeltaRows = 8;  // of a block: a warp each
+template <class T>
+constexpr int kParts = kThreads / kTile<T>;  // threads that share a row of weights
+
+// Of a row of scores: what its softmax subtracts, in two steps, and what the slopes of its weights share.
+template <class T>
+struct RowState {
+  T most, log_total, delta;
+};
 
 // Which tile of which head this block works on, and which columns of its result.
 template <class T>
@@ -45,55 +54,54 @@ __device__ Rows<E> rows_of(const Heads<const E>& heads, const Place<T>& place, i
   return {heads.at(place.b, place.h, first) + column, heads.row, rows_left<T>(all, first)};
 }
 
+// Not fused with what is added to it: a score is the same number wherever it is computed.
+__device__ float rounded_product(float a, float b) { return __fmul_rn(a, b); }
+__device__ double rounded_product(double a, double b) { return __dmul_rn(a, b); }
+
 // The score of query i for key j as softmax takes it, from the product of their rows.
 template <class E, class T>
 __device__ T score(const AttentionProblem& p, const AttentionMask& mask, const Place<T>& place, i64 i, i64 j,
                    T product) {
   constexpr T kNever = -static_cast<T>(INFINITY);
   if (i >= p.length || j >= p.keys || (p.causal && j > i)) return kNever;
-  const T value = product * static_cast<T>(p.scale);
+  const T value = rounded_product(product, static_cast<T>(p.scale));
   if (mask.data == nullptr) return value;
   const i64 at = place.b * mask.strides[0] + place.h * mask.strides[1] + i * mask.strides[2] + j * mask.strides[3];
   if (mask.boolean) return static_cast<const std::uint8_t*>(mask.data)[at] != 0 ? value : kNever;
   return value + load_as<E, T>(static_cast<const E*>(mask.data)[at]);
 }
 
-template <class E>
-__global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E> y, Compute<E>* lse, Heads<const E> q,
-                                                    Heads<const E> k, Heads<const E> v, AttentionMask mask) {
-  using T = Compute<E>;
-  constexpr T kNever = -static_cast<T>(INFINITY);
-  constexpr int kParts = kThreads / kTile<T>;  // threads that share a row of weights
-  constexpr int kOwn = kTile<T> / kParts;      // weights of each
-  __shared__ Slice<T> left, right;
-  __shared__ Square<T> weights;
-  __shared__ T factors[kTile<T>];
-  const Place<T> place(p.length, p.heads);
+// The scores of a tile of queries and the keys from `key` on, in shared memory.
+template <class E, class T>
+__device__ void score_tile(const AttentionProblem& p, const AttentionMask& mask, const Heads<const E>& q,
+                           const Heads<const E>& k, const Place<T>& place, i64 key, Slice<T>& left, Slice<T>& right,
+                           Square<T>& scores) {
   const int row = own_row<T>(), column = own_column<T>();
-  const int line = static_cast<int>(threadIdx.x) / kParts, part = static_cast<int>(threadIdx.x) % kParts;
-  const i64 query = place.first + line;
-  const i64 last = place.first + kTile<T>;
-  const i64 keys = p.causal && last < p.keys ? last : p.keys;  // that any row sees
-
-  T most = kNever, total = 0;  // of the row `line`
-  Sums<T> sums, out;
-  clear<T>(out);
-  PhiloxReader words(p.stream);
-  for (i64 key = 0; key < keys; key += kTile<T>) {
-    multiply_rows<T>(sums, rows_of(q, place, place.first, p.length), rows_of(k, place, key, p.keys), p.width, left,
-                     right);
+  Sums<T> sums;
+  multiply_rows<T>(sums, rows_of(q, place, place.first, p.length), rows_of(k, place, key, p.keys), p.width, left,
+                   right);
 #pragma unroll
-    for (int i = 0; i < kSide<T>; ++i) {
+  for (int i = 0; i < kSide<T>; ++i) {
 #pragma unroll
-      for (int j = 0; j < kSide<T>; ++j) {
-        weights.of[row + i][column + j] = score<E>(p, mask, place, place.first + row + i, key + column + j, sums[i][j]);
-      }
+    for (int j = 0; j < kSide<T>; ++j) {
+      scores.of[row + i][column + j] = score<E>(p, mask, place, place.first + row + i, key + column + j, sums[i][j]);
     }
-    __syncthreads();
-    T* const own = &weights.of[line][part * kOwn];
+  }
+  __syncthreads();
+}
+
+// The softmax of a row of which some scores have been seen. The threads that share the row have the same.
+template <class T>
+struct RowSoftmax {
+  static constexpr T kNever = -static_cast<T>(INFINITY);
+  static constexpr int kOwn = kTile<T> / kParts<T>;  // scores of this thread in a tile
+  T most = kNever, total = 0;
+
+  // `own`, this thread's scores of one more tile, become weights. Returns what those before are to be multiplied by.
+  __device__ T add(T* own) {
     T highest = most;
     for (int j = 0; j < kOwn; ++j) highest = own[j] > highest || own[j] != own[j] ? own[j] : highest;
-    for (int lane = kParts / 2; lane > 0; lane /= 2) {
+    for (int lane = kParts<T> / 2; lane > 0; lane /= 2) {
       const T other = __shfl_xor_sync(0xffffffffu, highest, lane);
       highest = other > highest || other != other ? other : highest;
     }
@@ -102,15 +110,44 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E>
       const T weight = highest == kNever ? T(0) : exp(own[j] - highest);
       sum += weight;
       own[j] = weight;
-      if (p.drops && query < p.length) {
-        const i64 element = (place.head * p.length + query) * p.keys + key + part * kOwn + j;
-        own[j] = words.word(element) < p.dropped_below ? T(0) : weight * static_cast<T>(p.kept);
-      }
     }
-    for (int lane = kParts / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
+    for (int lane = kParts<T> / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
     const T factor = most == kNever ? T(0) : exp(most - highest);
     most = highest;
     total = total * factor + sum;
+    return factor;
+  }
+};
+
+template <class E>
+__global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E> y, Compute<E>* lse, Heads<const E> q,
+                                                    Heads<const E> k, Heads<const E> v, AttentionMask mask) {
+  using T = Compute<E>;
+  constexpr T kNever = RowSoftmax<T>::kNever;
+  constexpr int kOwn = RowSoftmax<T>::kOwn;
+  __shared__ Slice<T> left, right;
+  __shared__ Square<T> weights;
+  __shared__ T factors[kTile<T>];
+  const Place<T> place(p.length, p.heads);
+  const int row = own_row<T>(), column = own_column<T>();
+  const int line = static_cast<int>(threadIdx.x) / kParts<T>, part = static_cast<int>(threadIdx.x) % kParts<T>;
+  const i64 query = place.first + line;
+  const i64 last = place.first + kTile<T>;
+  const i64 keys = p.causal && last < p.keys ? last : p.keys;  // that any row sees
+
+  RowSoftmax<T> softmax;  // of the row `line`
+  Sums<T> out;
+  clear<T>(out);
+  PhiloxReader words(p.stream);
+  for (i64 key = 0; key < keys; key += kTile<T>) {
+    score_tile<E>(p, mask, q, k, place, key, left, right, weights);
+    T* const own = &weights.of[line][part * kOwn];
+    const T factor = softmax.add(own);
+    if (p.drops && query < p.length) {
+      const i64 element = (place.head * p.length + query) * p.keys + key + part * kOwn;
+      for (int j = 0; j < kOwn; ++j)
+        own[j] = words.word(element + j) < p.dropped_below ? T(0) : own[j] * static_cast<T>(p.kept);
+    }
     if (part == 0) factors[line] = factor;
     __syncthreads();
 #pragma unroll
@@ -124,9 +161,10 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E>
   }
 
   // A query that may see nothing has weights of 0, also in the backward: hence infinity.
-  if (part == 0) factors[line] = most == kNever ? T(0) : T(1) / total;
+  const bool blind = softmax.most == kNever;
+  if (part == 0) factors[line] = blind ? T(0) : T(1) / softmax.total;
   if (part == 0 && place.column == 0 && query < p.length)
-    lse[place.head * p.length + query] = most == kNever ? -kNever : most + log(total);
+    lse[place.head * p.length + query] = blind ? -kNever : softmax.most + log(softmax.total);
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < kSide<T>; ++i) {
@@ -139,9 +177,10 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E>
   }
 }
 
-// What every weight of a row shares: delta = sum_j w_j dw_j = y . dy.
+// The states of rows whose lse keeps its digits: delta = sum_j w_j dw_j = y . dy.
 template <class E>
-__global__ void row_deltas(AttentionProblem p, Compute<E>* deltas, Heads<const E> y, Heads<const E> dy, i64 rows) {
+__global__ void row_states(AttentionProblem p, RowState<Compute<E>>* states, const Compute<E>* lse, Heads<const E> y,
+                           Heads<const E> dy, i64 rows) {
   using T = Compute<E>;
   const i64 line = i64{blockIdx.x} * kDeltaRows + threadIdx.y;
   if (line >= rows) return;
@@ -150,14 +189,14 @@ __global__ void row_deltas(AttentionProblem p, Compute<E>* deltas, Heads<const E
   T sum = 0;
   for (int c = static_cast<int>(threadIdx.x); c < p.value_width; c += 32) sum += load_as(out[c]) * load_as(dout[c]);
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
-  if (threadIdx.x == 0) deltas[line] = sum;
+  if (threadIdx.x == 0) states[line] = {lse[line], T(0), sum};
 }
 
 template <class E>
 struct Backward {
   AttentionProblem p;
   Heads<const E> dy, q, k, v;
-  const Compute<E>*lse, *deltas;
+  RowState<Compute<E>>* states;
   AttentionMask mask;
 };
 
@@ -166,6 +205,38 @@ struct Shared {
   Slice<T> left, right;
   Square<T> weights, slopes;
 };
+
+template <class T>
+__device__ bool is_large(T log_sum) {
+  return fabs(log_sum) > T(kLargeLogSum) && log_sum != static_cast<T>(INFINITY);
+}
+
+// The states of rows with a large sum: their largest score, and the logarithm of the sum above it.
+template <class E>
+__global__ void __launch_bounds__(kThreads) sum_again(Backward<E> of) {
+  using T = Compute<E>;
+  __shared__ Slice<T> left, right;
+  __shared__ Square<T> scores;
+  const AttentionProblem& p = of.p;
+  const Place<T> place(p.length, p.heads);
+  const int line = static_cast<int>(threadIdx.x) / kParts<T>, part = static_cast<int>(threadIdx.x) % kParts<T>;
+  const i64 query = place.first + line;
+  RowState<T>* const state = query < p.length ? of.states + place.head * p.length + query : nullptr;
+  const bool again = state != nullptr && is_large(state->most);
+  if (__syncthreads_or(again) == 0) return;
+  const i64 last = place.first + kTile<T>;
+  const i64 keys = p.causal && last < p.keys ? last : p.keys;
+  RowSoftmax<T> softmax;
+  for (i64 key = 0; key < keys; key += kTile<T>) {
+    score_tile<E>(p, of.mask, of.q, of.k, place, key, left, right, scores);
+    softmax.add(&scores.of[line][part * RowSoftmax<T>::kOwn]);
+    __syncthreads();
+  }
+  if (again && part == 0) {
+    state->most = softmax.most;
+    state->log_total = log(softmax.total);
+  }
+}
 
 // The weights and the slopes of the scores for a tile of queries and a tile of keys.
 template <class E, class T>
@@ -182,16 +253,17 @@ __device__ void weights_and_slopes(const Backward<E>& of, const Place<T>& place,
   for (int i = 0; i < kSide<T>; ++i) {
     const i64 line = place.head * p.length + query + row + i;
     const bool there = query + row + i < p.length;
-    const T log_sum = there ? of.lse[line] : T(0), delta = there ? of.deltas[line] : T(0);
+    const RowState<T> state = there ? of.states[line] : RowState<T>{T(0), T(0), T(0)};
 #pragma unroll
     for (int j = 0; j < kSide<T>; ++j) {
       const i64 to = key + column + j;
-      const T weight = exp(score<E>(p, of.mask, place, query + row + i, to, scores[i][j]) - log_sum);
+      const T value = score<E>(p, of.mask, place, query + row + i, to, scores[i][j]);
+      const T weight = exp(value - state.most - state.log_total);
       T factor = 1;
       if (p.drops && there && to < p.keys)
         factor = words.word(line * p.keys + to) < p.dropped_below ? T(0) : static_cast<T>(p.kept);
       s.weights.of[row + i][column + j] = weight * factor;
-      s.slopes.of[row + i][column + j] = weight * (dweights[i][j] * factor - delta);
+      s.slopes.of[row + i][column + j] = weight * (dweights[i][j] * factor - state.delta);
     }
   }
 }
@@ -267,12 +339,12 @@ void run_backward(KernelContext& context, Views outputs, Views inputs, const voi
   const TensorView &dy = inputs[0], &q = inputs[1], &k = inputs[2], &v = inputs[3], &y = inputs[4];
   const AttentionProblem p = attention_problem_of(q, k, v, attributes);
   const i64 heads = q.sizes[0] * p.heads, rows = heads * p.length;
-  T* const deltas = static_cast<T*>(context.scratch(static_cast<std::size_t>(rows) * sizeof(T)));
-  launch(context, {.grid = blocks_for(rows, kDeltaRows), .block = dim3(kWarp, kDeltaRows)}, row_deltas<E>, p, deltas,
-         Heads<const E>(y), Heads<const E>(dy), rows);
-  const Backward<E> of{
-      p,      Heads<const E>(dy),      Heads<const E>(q), Heads<const E>(k), Heads<const E>(v), inputs[5].as<T>(),
-      deltas, AttentionMask(inputs[6])};
+  auto* const states = static_cast<RowState<T>*>(context.scratch(static_cast<std::size_t>(rows) * sizeof(RowState<T>)));
+  launch(context, {.grid = blocks_for(rows, kDeltaRows), .block = dim3(kWarp, kDeltaRows)}, row_states<E>, p, states,
+         inputs[5].as<T>(), Heads<const E>(y), Heads<const E>(dy), rows);
+  const Backward<E> of{p,      Heads<const E>(dy),      Heads<const E>(q), Heads<const E>(k), Heads<const E>(v),
+                       states, AttentionMask(inputs[6])};
+  launch(context, {.grid = grid_of<T>(p.length, heads, 1), .block = kThreads}, sum_again<E>, of);
   launch(context, {.grid = grid_of<T>(p.length, heads, p.width), .block = kThreads}, backward_queries<E>, of,
          Heads<E>(outputs[0]));
   launch(context,

@@ -56,4 +56,7 @@ inline AttentionProblem attention_problem_of(const TensorView& q, const TensorVi
           .stream = PhiloxStream::of(a)};
 }
 
+/// From here on what rounds the logarithm of a row's sum shows in its weights: the backward sums the row again.
+inline constexpr int kLargeLogSum = 32;
+
 }  // namespace tenon::cuda

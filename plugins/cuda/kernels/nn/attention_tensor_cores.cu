@@ -17,65 +17,6 @@ struct Forward {
   AttentionMask mask;
 };
 
-// What is known of each row when some of its scores have been seen; `total` is of this lane's columns.
-template <int kM>
-struct Softmax {
-  float most[kM][2], total[kM][2];
-  float unit;  // what a score of 1 is in powers of two, not negative
-
-  __device__ explicit Softmax(float u) : unit(u) {
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        most[m][r] = kNever;
-        total[m][r] = 0;
-      }
-    }
-  }
-  // Of the four lanes that share a row.
-  static __device__ float most_of_row(float x) {
-    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-  }
-  __device__ float total_of_row(int m, int r) const {
-    const float pair = total[m][r] + __shfl_xor_sync(0xffffffffu, total[m][r], 1);
-    return pair + __shfl_xor_sync(0xffffffffu, pair, 2);
-  }
-  // More scores become weights; `out` is what the earlier ones summed up.
-  template <int kN, int kColumns>
-  __device__ void add(Sums (&scores)[kM][kN], Sums (&out)[kM][kColumns]) {
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        float highest = most[m][r];
-#pragma unroll
-        for (int n = 0; n < kN; ++n) highest = fmaxf(highest, fmaxf(scores[m][n][2 * r], scores[m][n][2 * r + 1]));
-        highest = most_of_row(highest);
-        const float base = highest == kNever ? 0.0f : highest * unit;
-        const float factor = exp2_of(most[m][r] * unit - base);
-        float sum = 0;
-#pragma unroll
-        for (int n = 0; n < kN; ++n) {
-#pragma unroll
-          for (int i = 2 * r; i < 2 * r + 2; ++i) {
-            scores[m][n][i] = exp2_of(scores[m][n][i] * unit - base);
-            sum += scores[m][n][i];
-          }
-        }
-        most[m][r] = highest;
-        total[m][r] = total[m][r] * factor + sum;
-#pragma unroll
-        for (int n = 0; n < kColumns; ++n) {
-          out[m][n][2 * r] *= factor;
-          out[m][n][2 * r + 1] *= factor;
-        }
-      }
-    }
-  }
-};
-
 // Blocks of the forward that a multiprocessor shall hold; 0: as many as come of it.
 template <int kWidth, bool kGeneral>
 constexpr int kBlocks = kWidth <= 64 && !kGeneral ? 4 : 0;
@@ -127,7 +68,13 @@ __global__ void __launch_bounds__(kTeam, kBlocks<kWidth, kGeneral>)
           }
         }
       }
-      softmax.add(scores, out);
+      softmax.add(scores, [&](int m, int r, float factor) {
+#pragma unroll
+        for (int n = 0; n < kWidth / 8; ++n) {
+          out[m][n][2 * r] *= factor;
+          out[m][n][2 * r + 1] *= factor;
+        }
+      });
       if (kGeneral && p.drops) {
 #pragma unroll
         for (int m = 0; m < kM; ++m) {

@@ -28,9 +28,10 @@ inline constexpr float kNever = -INFINITY;
 inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
-// Of a row of scores: what its softmax subtracts, in powers of two, and what the slopes of its weights share.
-struct RowState {
-  float log_sum, delta;
+// Of a row of scores: what its softmax subtracts, in two steps and in powers of two, and what the slopes of its weights
+// share.
+struct alignas(16) RowState {
+  float most, log_total, delta;
 };
 
 template <class E>
@@ -85,15 +86,17 @@ struct Scores {
   /// From the product of the rows of query i and key j.
   __device__ float of(int i, int j, float product) const {
     if (!sees(i, j)) return kNever;
-    const float value = product * scale;
+    const float value = plain(product);
     if constexpr (kGeneral) {
       if (mask.data == nullptr) return value;
       const i64 at = mask_base + i * mask.strides[2] + j * mask.strides[3];
       if (mask.boolean) return static_cast<const std::uint8_t*>(mask.data)[at] != 0 ? value : kNever;
-      return value + load_as<E, float>(static_cast<const E*>(mask.data)[at]) * kLog2E;
+      return fmaf(load_as<E, float>(static_cast<const E*>(mask.data)[at]), kLog2E, value);
     }
     return value;
   }
+  /// Without a mask. Not fused with what is added to it: a score is the same number wherever it is computed.
+  __device__ float plain(float product) const { return __fmul_rn(product, scale); }
   __device__ bool dropped(PhiloxReader& words, int i, int j) const {
     return i < length && j < keys && words.word((head * p.length + i) * p.keys + j) < p.dropped_below;
   }
@@ -107,6 +110,61 @@ struct Scores {
 // The row of this lane's sums[m][n][2 * r] among those of its block, and their column.
 __device__ inline int own_row(int m, int r) { return 16 * m + 8 * r + lane() / 4; }
 __device__ inline int own_column(int n) { return 8 * n + lane() % 4 * 2; }
+
+// What is known of each row when some of its scores have been seen; `total` is of this lane's columns.
+template <int kM>
+struct Softmax {
+  float most[kM][2], total[kM][2];
+  float unit;  // what a score of 1 is in powers of two, not negative
+
+  __device__ explicit Softmax(float u) : unit(u) {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        most[m][r] = kNever;
+        total[m][r] = 0;
+      }
+    }
+  }
+  // Of the four lanes that share a row.
+  static __device__ float most_of_row(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+  }
+  __device__ float total_of_row(int m, int r) const {
+    const float pair = total[m][r] + __shfl_xor_sync(0xffffffffu, total[m][r], 1);
+    return pair + __shfl_xor_sync(0xffffffffu, pair, 2);
+  }
+  // More scores become weights; `scaled(m, r, factor)` is told what the sums of the earlier ones are multiplied by.
+  template <int kN, class F>
+  __device__ void add(Sums (&scores)[kM][kN], const F& scaled) {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float highest = most[m][r];
+#pragma unroll
+        for (int n = 0; n < kN; ++n) highest = fmaxf(highest, fmaxf(scores[m][n][2 * r], scores[m][n][2 * r + 1]));
+        highest = most_of_row(highest);
+        const float base = highest == kNever ? 0.0f : highest * unit;
+        const float factor = exp2_of(most[m][r] * unit - base);
+        float sum = 0;
+#pragma unroll
+        for (int n = 0; n < kN; ++n) {
+#pragma unroll
+          for (int i = 2 * r; i < 2 * r + 2; ++i) {
+            scores[m][n][i] = exp2_of(scores[m][n][i] * unit - base);
+            sum += scores[m][n][i];
+          }
+        }
+        most[m][r] = highest;
+        total[m][r] = total[m][r] * factor + sum;
+        scaled(m, r, factor);
+      }
+    }
+  }
+};
 
 // Shared memory of the kernels: `owned` tiles of kRows, then kStages times two tiles of kStreamed, then their states.
 template <int kWidth>

@@ -12,7 +12,7 @@ using namespace attention_tiles;
 
 constexpr int kLanesOfRow = 8;  // threads that share a row of y
 
-// states = lse in powers of two and delta = sum_j w_j dw_j = y . dy of each row.
+// The states of rows whose lse keeps its digits: delta = sum_j w_j dw_j = y . dy.
 template <class E>
 __global__ void __launch_bounds__(kTeam) row_states(const __grid_constant__ AttentionProblem p, RowState* states,
                                                     const float* lse, Side<const E> y, Side<const E> dy, i64 rows) {
@@ -35,16 +35,71 @@ __global__ void __launch_bounds__(kTeam) row_states(const __grid_constant__ Atte
     }
   }
   for (int by = kLanesOfRow / 2; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, by);
-  if (line < rows && part == 0) states[line] = {lse[line] * kLog2E, sum};
+  if (line < rows && part == 0) states[line] = {lse[line] * kLog2E, 0, sum};
 }
 
 template <class E>
 struct Backward {
   AttentionProblem p;
   Side<const E> dy, q, k, v;
-  const RowState* states;
+  RowState* states;
   AttentionMask mask;
 };
+
+__device__ bool is_large(const RowState& state) {
+  return fabsf(state.most) > kLargeLogSum * kLog2E && state.most != INFINITY;
+}
+
+// The states of rows with a large sum: their largest score, and the logarithm of the sum above it.
+template <class E, int kWidth, bool kGeneral>
+__global__ void __launch_bounds__(kTeam) sum_again_on_tensor_cores(const __grid_constant__ Backward<E> of) {
+  if constexpr (kThere) {
+    const AttentionProblem& p = of.p;
+    const QueryBlock<E, kWidth, 1> block(p, of.k, of.v);
+    const Place& place = block.place;
+    const int length = block.length, keys = block.keys, own = block.own, first = block.first;
+    RowState* const states = of.states + i64{place.head} * length;
+    const int line = place.first + static_cast<int>(threadIdx.x);
+    if (__syncthreads_or(threadIdx.x < kRows && line < length && is_large(states[line])) == 0) return;
+    const Scores<E, kGeneral> scoring(p, of.mask, place.b, place.h, place.head);
+    Softmax<kM> softmax(1.0f);
+    const auto copy = [&](int key) {
+      copy_rows<kStreamed, kTeam>(block.stage(key, 0), of.k.rows(place.b, place.h, key, block.all_keys));
+    };
+    copy_rows<kRows, kTeam>(block.owned(0), of.q.rows(place.b, place.h, place.first, length));
+    copy(0);
+    commit();
+    for (int key = 0; key < keys; key += kStreamed) {
+      wait_for_copies<0>();
+      __syncthreads();
+      if (key + kStreamed < keys) copy(key + kStreamed);
+      commit();
+      Sums scores[kM][kStreamed / 8];
+      multiply_rows<E>(scores, block.owned(0), own, block.stage(key, 0));
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+#pragma unroll
+        for (int n = 0; n < kStreamed / 8; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            scores[m][n][i] = scoring.of(first + own_row(m, i / 2), key + own_column(n) + i % 2, scores[m][n][i]);
+        }
+      }
+      softmax.add(scores, [](int, int, float) {});
+    }
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float total = softmax.total_of_row(m, r);
+        const int i = first + own_row(m, r);
+        if (lane() % 4 != 0 || i >= length || !is_large(states[i])) continue;
+        states[i].most = softmax.most[m][r];
+        states[i].log_total = log2f(total);
+      }
+    }
+  }
+}
 
 // What a weight becomes by dropout: its factor.
 template <class E, bool kGeneral>
@@ -71,7 +126,7 @@ __global__ void __launch_bounds__(kTeam)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const int i = first + own_row(m, r);
-        states[m][r] = i < length ? of.states[i64{place.head} * length + i] : RowState{INFINITY, 0};
+        states[m][r] = i < length ? of.states[i64{place.head} * length + i] : RowState{INFINITY, 0, 0};
       }
     }
     Sums sums[kM][kWidth / 8];
@@ -107,9 +162,9 @@ __global__ void __launch_bounds__(kTeam)
               for (int c = 0; c < 2; ++c) {
                 const int j = at + own_column(n) + c;
                 float& score = scores[m][n][2 * r + c];
-                const float value = whole ? score * scoring.scale : scoring.of(i, j, score);
+                const float value = whole ? scoring.plain(score) : scoring.of(i, j, score);
                 const float slope = dweights[m][n][2 * r + c] * kept(scoring, words, i, j) - states[m][r].delta;
-                score = exp2_of(value - states[m][r].log_sum) * slope;
+                score = exp2_of(value - states[m][r].most - states[m][r].log_total) * slope;
               }
             }
           }
@@ -152,8 +207,8 @@ __global__ void __launch_bounds__(kTeam)
       const int t = static_cast<int>(threadIdx.x);
       if (t < kStreamed) {
         const bool there = query + t < length;
-        copy_async<8>(stage_states(query) + t * 8, of.states + i64{place.head} * length + (there ? query + t : 0),
-                      there ? 8 : 0);
+        copy_async<16>(stage_states(query) + t * 16, of.states + i64{place.head} * length + (there ? query + t : 0),
+                       there ? 16 : 0);
       }
     };
     const Scores<E, kGeneral> scoring(p, of.mask, place.b, place.h, place.head);
@@ -180,27 +235,26 @@ __global__ void __launch_bounds__(kTeam)
         Sums scores[kM][kPart / 8], dweights[kM][kPart / 8];  // rows are keys here
         multiply_rows<E>(scores, keys, own, part_queries);
         const bool whole = !kGeneral && at + kPart <= length && (!p.causal || at >= first + 16 * kM - 1);
-        const u32 states = stage_states(query) + (part + own_column(0)) * 8;
+        const u32 states = stage_states(query) + (part + own_column(0)) * 16;
 #pragma unroll
         for (int n = 0; n < kPart / 8; ++n) {
-          const uint4 two = load_shared(states + n * 64);
-          const float log_sums[2] = {__uint_as_float(two.x), __uint_as_float(two.z)};
+          const uint4 two[2] = {load_shared(states + n * 128), load_shared(states + n * 128 + 16)};
 #pragma unroll
           for (int m = 0; m < kM; ++m) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
               float& score = scores[m][n][i];
-              const float value = whole ? score * scoring.scale
+              const float value = whole ? scoring.plain(score)
                                         : scoring.of(at + own_column(n) + i % 2, first + own_row(m, i / 2), score);
-              score = exp2_of(value - log_sums[i % 2]);
+              score = exp2_of(value - __uint_as_float(two[i % 2].x) - __uint_as_float(two[i % 2].y));
             }
           }
         }
         multiply_rows<E>(dweights, values, own, part_slopes);
 #pragma unroll
         for (int n = 0; n < kPart / 8; ++n) {
-          const uint4 two = load_shared(states + n * 64);
-          const float deltas[2] = {__uint_as_float(two.y), __uint_as_float(two.w)};
+          const float deltas[2] = {__uint_as_float(load_shared(states + n * 128).z),
+                                   __uint_as_float(load_shared(states + n * 128 + 16).z)};
 #pragma unroll
           for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -238,6 +292,11 @@ auto keys_choice() {
 }
 
 template <class E, int kWidth, bool kGeneral>
+auto again_choice() {
+  return Choice{sum_again_on_tensor_cores<E, kWidth, kGeneral>, shared_bytes<kWidth>(1)};
+}
+
+template <class E, int kWidth, bool kGeneral>
 bool run_backward(KernelContext& context, Views outputs, Views inputs, const AttentionProblem& p) {
   const auto queries = queries_choice<E, kWidth, kGeneral>();
   const auto keys = keys_choice<E, kWidth, kGeneral>();
@@ -247,6 +306,8 @@ bool run_backward(KernelContext& context, Views outputs, Views inputs, const Att
   launch(context, {.grid = blocks_for(rows, kTeam / kLanesOfRow), .block = kTeam}, row_states<E>, p, states,
          inputs[5].as<float>(), inputs[4], inputs[0], rows);
   const Backward<E> of{p, inputs[0], inputs[1], inputs[2], inputs[3], states, AttentionMask(inputs[6])};
+  const auto again = again_choice<E, kWidth, kGeneral>();
+  launch(context, shape_of(again, p.length, heads), again.kernel, of);
   launch(context, shape_of(queries, p.length, heads), queries.kernel, of, outputs[0]);
   launch(context, shape_of(keys, p.keys, heads), keys.kernel, of, outputs[1], outputs[2]);
   return true;
