@@ -120,7 +120,7 @@ TEST(Averages, ByModuleHoldWhatHappensInAModuleAndBelow) {
   Profile profile({.profile_memory = true});
   of(profile, [&] { training.step(); });
   const AverageList rows = profile.key_averages(GroupBy::kModule);
-  const auto* root = rows.find("SmallNetImpl");
+  const auto* root = rows.find("SmallNet");
   const auto* encoder = rows.find("encoder");
   const auto* head = rows.find("head");
   ASSERT_TRUE(root != nullptr && encoder != nullptr && head != nullptr);

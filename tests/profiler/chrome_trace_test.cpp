@@ -210,7 +210,7 @@ TEST(FoldedStacks, AddUpToTheTimeThatTheTableShows) {
   for (const profiler::MemoryEvent& event : recorded().recording().memory)
     allocated += std::max<std::int64_t>(event.bytes, 0);
   EXPECT_EQ(bytes, allocated);
-  EXPECT_THAT(text_of(path), HasSubstr("step \"one\";SmallNetImpl;encoder;aten::linear;aten::addmm 320"));
+  EXPECT_THAT(text_of(path), HasSubstr("step \"one\";SmallNet;encoder;aten::linear;aten::addmm 320"));
 }
 
 TEST(FoldedStacks, RefuseAnUnknownMetricWithThoseThereAre) {

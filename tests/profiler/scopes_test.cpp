@@ -90,16 +90,16 @@ TEST(ModuleScope, IsOpenedOnceHoweverAModuleIsCalled) {
   {
     const Ways ways;
     model->forward(x);
-    EXPECT_EQ(ways.count("module SequentialImpl"), 1) << ::testing::PrintToString(ways.lines());
-    EXPECT_EQ(ways.count("module SequentialImpl > 0"), 1);
-    EXPECT_EQ(ways.count("module SequentialImpl > 1"), 1);
+    EXPECT_EQ(ways.count("module Sequential"), 1) << ::testing::PrintToString(ways.lines());
+    EXPECT_EQ(ways.count("module Sequential > 0"), 1);
+    EXPECT_EQ(ways.count("module Sequential > 1"), 1);
   }
   nn::Linear alone(2, 3);
   {
     const Ways ways;
     alone(x);           // through the holder
     alone->forward(x);  // directly
-    EXPECT_EQ(ways.count("module LinearImpl"), 2);
+    EXPECT_EQ(ways.count("module Linear"), 2);
   }
 }
 

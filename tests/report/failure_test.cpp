@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,7 @@ namespace {
 using memory::AttributedBytes;
 using memory::AttributionReport;
 using testing::HasSubstr;
+using testing::Not;
 
 class ToldOfFailure final : public ProgressSink {
  public:
@@ -46,6 +48,28 @@ class FailedRun : public Experiment {
       run_experiment(config, told);
     } catch (const OutOfMemory&) {  // served requests give room for each other, and may all be served
     }
+    EXPECT_TRUE(told.report);
+    return told.report.value_or(AttributionReport());
+  }
+
+  /// Of a program of its own, whose last request fails.
+  AttributionReport failure_in(const std::function<void(const Device&)>& program) {
+    shutdown();
+    ConfigRequest request;
+    request.overrides = {"device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\"",
+                         "device.simulated.capacity=\"64MiB\""};
+    request.use_environment = false;
+    request.sections = training_sections();
+    install(Config::load(request).experiment());
+    const Device device("simulated:0");
+    ToldOfFailure told;
+    train::RunAttribution attribution(device_state(device), told, [](memory::Attribution&) {}, {.last_uses = true});
+    EXPECT_THROW(
+        {
+          program(device);
+          empty({1 << 28}, device);
+        },
+        OutOfMemory);
     EXPECT_TRUE(told.report);
     return told.report.value_or(AttributionReport());
   }
@@ -77,8 +101,103 @@ TEST_F(FailedRun, NamesHoldersByModuleAndCallSiteAndWhatPinsTheLargestHole) {
     EXPECT_THAT(text, HasSubstr(", at ")) << allocator;
     EXPECT_THAT(text, HasSubstr("What pins the largest hole: ")) << allocator;
     EXPECT_THAT(text, HasSubstr("Nothing was given back too late")) << allocator << ": it failed in its first step";
+    EXPECT_TRUE(std::ranges::any_of(report.live, [](const AttributedBytes& row) { return row.module == "Gpt"; }))
+        << "the model's own parameters stand under its type as users call it";
     EXPECT_THAT(attribution_json(report), HasSubstr("\"site\":")) << allocator;
   }
+}
+
+/// So many operators that who waits for them waits for long.
+void compute(const Device& device) {
+  const Tensor x = ones({8}, device);
+  for (int i = 0; i < 40; ++i) x.add(1);
+}
+
+const memory::IdleBytes* of_size(const AttributionReport& report, std::size_t bytes) {
+  const auto found =
+      std::ranges::find(report.idle, bytes, [](const memory::IdleBytes& row) { return row.whose.bytes; });
+  return found == report.idle.end() ? nullptr : &*found;
+}
+
+TEST_F(FailedRun, NamesATensorThatIsHeldThoughNobodyUsesItAnyMore) {
+  const AttributionReport report = failure_in([](const Device& device) {
+    const NoGradGuard no_grad;
+    scopes::tell_marked("step 1");
+    const Tensor held = ones({256, 1024}, device).mul(2);
+    const Tensor sum = held.sum();
+    compute(device);
+    sum.add(1);
+    empty({1 << 28}, device);
+  });
+  ASSERT_EQ(report.idle.size(), 1U);
+  const memory::IdleBytes& idle = report.idle.front();
+  EXPECT_EQ(idle.whose.bytes, MiB);
+  EXPECT_EQ(idle.whose.operator_name, "mul");
+  EXPECT_EQ(idle.last_use, "sum");
+  EXPECT_GE(idle.operators_ago, 40U);
+  EXPECT_FALSE(idle.is_known) << "it is the first step";
+  const std::string text = failure_text(report);
+  EXPECT_THAT(text, HasSubstr("What was held too long: 1.00 MiB that nothing keeps for backward"));
+  EXPECT_THAT(text, HasSubstr("operators before, in sum; whether it would be used again is not known in a first step"));
+  EXPECT_THAT(text, Not(HasSubstr("Nothing was given back too late")));
+  EXPECT_THAT(attribution_json(report), HasSubstr("\"idle\":[{"));
+}
+
+TEST_F(FailedRun, DoesNotCallTooLateWhatIsKeptForBackwardUntilBackwardHasUsedIt) {
+  for (const bool runs_backward : {false, true}) {
+    const AttributionReport report = failure_in([&](const Device& device) {
+      scopes::tell_marked("step 1");
+      const Tensor x = ones({8, 1024}, TensorOptions(device).requires_grad(true));
+      const Tensor hidden = (x.sum(1) * ones({64, 1}, device)).exp();  // keeps its result
+      const Tensor loss = hidden.sum();
+      if (runs_backward) loss.backward();
+      compute(device);
+      empty({1 << 28}, device);
+    });
+    const memory::IdleBytes* hidden = of_size(report, 64 * 8 * 4);
+    EXPECT_EQ(hidden != nullptr, runs_backward);
+    if (hidden != nullptr) {
+      EXPECT_THAT(hidden->last_use, HasSubstr("ExpBackward0"));
+    }
+  }
+}
+
+TEST_F(FailedRun, KnowsOfTheStepBeforeWhatWillBeUsedAgain) {
+  for (const bool is_used_again : {false, true}) {
+    const AttributionReport report = failure_in([&](const Device& device) {
+      const NoGradGuard no_grad;
+      for (int step = 1; step <= 2; ++step) {
+        scopes::tell_marked("step " + std::to_string(step));
+        const Tensor held = ones({256, 1024}, device).mul(2);
+        held.sum();
+        compute(device);
+        if (step == 2) empty({1 << 28}, device);
+        if (is_used_again) held.sum();
+      }
+    });
+    const memory::IdleBytes* held = of_size(report, MiB);
+    EXPECT_EQ(held != nullptr, !is_used_again);
+    if (held != nullptr) {
+      EXPECT_TRUE(held->is_known);
+    }
+  }
+}
+
+TEST_F(FailedRun, OfGradientsThatWaitInBackwardSaysNothing) {
+  const AttributionReport report = failure_in([](const Device& device) {
+    scopes::tell_marked("step 1");
+    const Tensor x = ones({256, 1024}, TensorOptions(device).requires_grad(true));
+    Tensor way = x.mul(2);
+    way.register_hook([device](const Tensor& gradient) {
+      empty({1 << 28}, device);
+      return gradient;
+    });
+    for (int i = 0; i < 40; ++i) way = way.mul(1);
+    // The gradient of the short way waits for that of the long one.
+    const Tensor sum = (way + x.mul(3)).sum();
+    sum.backward();
+  });
+  for (const memory::IdleBytes& idle : report.idle) EXPECT_THAT(idle.whose.operator_name, Not(HasSubstr("Backward")));
 }
 
 TEST_F(FailedRun, WalksNoStacksWhereNoneAreAskedFor) {

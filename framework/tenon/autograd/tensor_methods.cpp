@@ -154,7 +154,7 @@ unsigned Tensor::register_hook_(TensorHook hook) const {
       function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
   }
   if (scopes::are_lives_wanted()) [[unlikely]]
-    list_node(meta.hooks.get());
+    list_hooks(meta.hooks.get());
   meta.hooks->hooks.push_back(std::move(hook));
   return static_cast<unsigned>(meta.hooks->hooks.size() - 1);
 }

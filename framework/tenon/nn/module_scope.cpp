@@ -3,6 +3,7 @@
 #include <tenon/nn/module_scope.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace tenon::nn {
@@ -11,14 +12,17 @@ namespace {
 /// The innermost module of this thread that has entered its scope.
 constinit thread_local const Module* innermost = nullptr;
 
-/// "tenon::nn::LinearImpl" -> "LinearImpl".
-std::string short_type(const std::string& type) {
-  const auto arguments = type.find('<');
-  const auto colons = type.rfind(':', arguments);
-  return colons == std::string::npos ? type : type.substr(colons + 1);
-}
-
 }  // namespace
+
+std::string type_name_of(const Module& module) {
+  constexpr std::string_view kImpl = "Impl";  // of the class behind a holder, which a program names without it
+  std::string type = module.name();
+  type.erase(0, type.rfind(':', type.find('<')) + 1);  // npos + 1 is 0
+  const std::size_t end = std::min(type.find('<'), type.size());
+  if (end > kImpl.size() && type.compare(end - kImpl.size(), kImpl.size(), kImpl) == 0)
+    type.erase(end - kImpl.size(), kImpl.size());
+  return type;
+}
 
 // Note [Where a module stands]: a child knows those that it was registered in by links that end with them, and its name
 // by looking itself up there. What is renamed, replaced, moved or taken out needs no bookkeeping then.
@@ -65,7 +69,7 @@ std::string Module::path() const {
   if (innermost == &module) return;
   try {
     const std::string path = module.path();
-    const std::string type = short_type(module.name());
+    const std::string type = type_name_of(module);
     scope_.enter({.kind = scopes::Kind::kModule, .name = path.c_str()}, type.c_str());
   } catch (...) {
     return;  // no memory for a name: the scope is not entered

@@ -5,9 +5,14 @@
 #include <tenon/core/export.h>
 #include <tenon/core/scope/scope.h>
 
+#include <string>
+
 namespace tenon::nn {
 
 class Module;
+
+/// What its users call a module's type: "Gpt" of a tenon::train::GptImpl.
+TENON_API std::string type_name_of(const Module& module);
 
 /// `const ModuleScope scope(*this);` at the head of a forward(). Where nobody listens (core/scope/scope.h) it is a
 /// branch.

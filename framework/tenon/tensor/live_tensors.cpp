@@ -15,15 +15,23 @@ namespace {
 struct TensorList {
   std::mutex mutex;
   int users = 0;
+  int users_of_nodes = 0;  ///< of nodes alone
   std::uint64_t count = 0;
   std::unordered_map<const TensorImpl*, ListedTensor> live;
-  std::unordered_map<const void*, StackId> nodes;
+  std::unordered_map<const void*, StackId> nodes, hooks;
   StackTable stacks;
 };
 
 TensorList& list() {
   static auto* all = new TensorList;  // never destroyed: static tensors end late
   return *all;
+}
+
+/// Where nobody wants any list any more.
+void end_nodes_locked() noexcept {
+  if (list().users != 0 || list().users_of_nodes != 0) return;
+  scopes::want_lives(false);
+  list().nodes.clear();
 }
 
 }  // namespace
@@ -36,10 +44,22 @@ void list_tensors() {
 void stop_listing_tensors() noexcept {
   std::lock_guard lock(list().mutex);
   if (list().users == 0 || --list().users > 0) return;
-  scopes::want_lives(false);
   list().live.clear();
-  list().nodes.clear();
+  list().hooks.clear();
   list().stacks.clear();
+  for (auto& [node, stack] : list().nodes) stack = 0;
+  end_nodes_locked();
+}
+
+void list_nodes() {
+  std::lock_guard lock(list().mutex);
+  if (list().users_of_nodes++ == 0) scopes::want_lives(true);
+}
+
+void stop_listing_nodes() noexcept {
+  std::lock_guard lock(list().mutex);
+  if (list().users_of_nodes == 0 || --list().users_of_nodes > 0) return;
+  end_nodes_locked();
 }
 
 void list_tensor(const TensorImpl* tensor) noexcept {
@@ -60,9 +80,29 @@ void forget_tensor(const TensorImpl* tensor) noexcept {
 void list_node(const void* node) noexcept {
   try {
     std::lock_guard lock(list().mutex);
-    if (list().users != 0) list().nodes[node] = list().stacks.take();
+    if (list().users != 0 || list().users_of_nodes != 0)
+      list().nodes[node] = list().users != 0 ? list().stacks.take() : 0;
   } catch (...) {  // as above
   }
+}
+
+void list_hooks(const void* hooks) noexcept {
+  try {
+    std::lock_guard lock(list().mutex);
+    if (list().users != 0) list().hooks[hooks] = list().stacks.take();
+  } catch (...) {  // as above
+  }
+}
+
+StackId listed_hooks(const void* hooks) {
+  std::lock_guard lock(list().mutex);
+  const auto found = list().hooks.find(hooks);
+  return found == list().hooks.end() ? 0 : found->second;
+}
+
+void each_listed_node(const std::function<void(const void* node)>& show) {
+  std::lock_guard lock(list().mutex);
+  for (const auto& [node, stack] : list().nodes) show(node);
 }
 
 void forget_node(const void* node) noexcept {

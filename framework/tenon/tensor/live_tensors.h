@@ -7,6 +7,7 @@
 #include <tenon/tensor/tensor_impl.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tenon {
@@ -34,7 +35,7 @@ TENON_API std::vector<StackFrame> listed_frames(StackId stack);
 void forget_tensor(const TensorImpl* tensor) noexcept;
 
 /// Nodes of the graph are known by their stacks as well: where a history grew is another place than where its tensor
-/// was made. While tensors are listed, a node says that it was made and that it ends.
+/// was made. While tensors or nodes are listed, a node says that it was made and that it ends.
 void list_node(const void* node) noexcept;
 /// It ends.
 void forget_node(const void* node) noexcept;
@@ -42,5 +43,17 @@ void forget_node(const void* node) noexcept;
 StackId listed_node(const void* node);
 /// How many of them live.
 std::size_t listed_node_count();
+
+/// Begins a list of nodes alone, without stacks; each call has its stop_listing_nodes().
+void list_nodes();
+/// Ends what one list_nodes() began.
+void stop_listing_nodes() noexcept;
+/// Shows each node that lives. None ends meanwhile; no other thread may run one.
+void each_listed_node(const std::function<void(const void* node)>& show);
+
+/// Hooks of one tensor are known by the stack that hung up the last one.
+void list_hooks(const void* hooks) noexcept;
+/// That stack; 0 for hooks that are not listed.
+StackId listed_hooks(const void* hooks);
 
 }  // namespace tenon

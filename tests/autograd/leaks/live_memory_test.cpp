@@ -1,9 +1,14 @@
 // What lives, marks, and what grew between two of them.
 #include <tenon/tenon.h>
 
+#include <tenon/tensor/live_tensors.h>
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace program {
@@ -12,6 +17,23 @@ int line = 0;
 tenon::Tensor make_table(std::int64_t rows) {
   line = __LINE__ + 1;
   return tenon::ones({rows, 256});
+}
+
+// The bits of `way` say by which of two lines it calls itself.
+std::uint32_t line_of_one = 0, line_of_zero = 0;
+[[gnu::noinline]] tenon::Tensor descend(int depth, std::uint64_t way) {
+  if (depth == 0) return tenon::empty({4});
+  tenon::Tensor made;
+  if ((way >> (depth % 8) & 1) != 0) {
+    line_of_one = __LINE__ + 1;
+    made = descend(depth - 1, way);
+    asm volatile("# by one line" : : : "memory");
+  } else {
+    line_of_zero = __LINE__ + 1;
+    made = descend(depth - 1, way);
+    asm volatile("# by another" : : : "memory");
+  }
+  return made;
 }
 
 }  // namespace program
@@ -94,6 +116,29 @@ TEST(LiveMemory, LiveTensorsAreListedWithWhatMadeThem) {
   EXPECT_EQ(tensors[2].grad_fn, "MulBackward0");
   EXPECT_TRUE(memory::live_tensors_text().starts_with("3 live tensors keep 17.0 KiB in 2 storages\n"))
       << memory::live_tensors_text();
+}
+
+TEST(LiveMemory, AStackThatIsTheOneBeforeInPartIsKnownFrameByFrame) {
+  const LiveRecording recording;
+  std::vector<Tensor> kept;
+  std::vector<std::pair<int, std::uint64_t>> calls;
+  std::uint64_t seed = 1;
+  for (int i = 0; i < 300; ++i) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    calls.emplace_back(1 + static_cast<int>(seed >> 40) % 60, i % 3 == 0 ? 0x55 : seed >> 56);  // up to 48 are kept
+    kept.push_back(program::descend(calls.back().first, calls.back().second));
+  }
+  const std::vector<ListedTensor> tensors = listed_tensors();
+  ASSERT_EQ(tensors.size(), calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    std::vector<std::uint32_t> lines;
+    for (const StackFrame& frame : listed_frames(tensors[i].made_at))
+      if (frame.name.starts_with("program::descend")) lines.push_back(frame.line);
+    ASSERT_GE(lines.size(), std::min<std::size_t>(30, static_cast<std::size_t>(calls[i].first))) << i;
+    for (std::size_t depth = 1; depth < lines.size(); ++depth)
+      ASSERT_EQ(lines[depth], (calls[i].second >> (depth % 8) & 1) != 0 ? program::line_of_one : program::line_of_zero)
+          << "call " << i << ", frame " << depth;
+  }
 }
 
 TEST(LiveMemoryDeathTest, WhatStillLivesAtExitIsToldOnRequestByItsSite) {

@@ -21,6 +21,9 @@ using autograd::HeldTensor;
 using autograd::Holders;
 using autograd::Node;
 
+const std::string kRetained =
+    "retain_grad() keeps the gradient of a result for as long as the result lives: leave it out, or let go of the "
+    "result";
 constexpr std::size_t kLeastGraphBytes = 4 * KiB;  ///< less is a scalar's
 
 class Causes {
@@ -49,6 +52,7 @@ class Causes {
 
   std::vector<Leak> take(double nodes_per_step) {
     std::vector<Leak> leaks;
+    join_results_to_their_gradients();
     for (auto& [key, cause] : causes_)
       if (cause.bytes != 0) leaks.push_back(leak_of(cause));
     add_growing_history(leaks, nodes_per_step);
@@ -66,7 +70,22 @@ class Causes {
     std::size_t bytes = 0, blocks = 0;
     std::set<std::uint64_t> sizes;
     LiveBlock largest;
+    std::size_t result_bytes = 0;  ///< of retained gradients: of them the results' own
   };
+
+  /// One line made results that the program holds, and they keep their gradients: one thing to mend.
+  void join_results_to_their_gradients() {
+    for (auto& [key, gradients] : causes_) {
+      const auto held = causes_.find({LeakKind::kHeld, gradients.site});
+      if (gradients.kind != LeakKind::kRetainedGradient || gradients.bytes == 0 || held == causes_.end()) continue;
+      Cause& results = held->second;
+      gradients.result_bytes = results.bytes;
+      gradients.per_step += results.per_step;
+      gradients.bytes += results.bytes;
+      gradients.blocks += results.blocks;
+      results.bytes = 0;
+    }
+  }
 
   Cause& of(LeakKind kind, std::string site, const HeldTensor* holder, const Node* saver = nullptr) {
     Cause& cause = causes_[{kind, site}];
@@ -90,7 +109,7 @@ class Causes {
     const void* list = captured.hook_of != nullptr ? hooks_of(captured) : nullptr;
     if (captured.hook_on != nullptr)
       list = static_cast<const autograd::AutogradMeta*>(captured.hook_on->autograd_meta())->hooks.get();
-    const StackId stack = listed_node(list);
+    const StackId stack = listed_hooks(list);
     return of(LeakKind::kHook, stack != 0 ? names_.of_tensor(stack) : made_at(captured), &captured);
   }
 
@@ -181,9 +200,10 @@ class Causes {
             "is kept",
             format_bytes(cause.holder->bytes()), format_bytes(cause.largest.bytes));
       case LeakKind::kRetainedGradient:
-        return "retain_grad() keeps the gradient of a result for as long as the result lives: leave it out, or let go "
-               "of "
-               "the result";
+        return kRetained + (cause.result_bytes == 0
+                                ? std::string()
+                                : fmt::format("; the results, which the program holds, are {} of it",
+                                              format_bytes(cause.result_bytes)));
       case LeakKind::kHeld:
         if (cause.sizes.size() > 2 && cause.sizes.size() == cause.blocks)
           return fmt::format(
@@ -260,9 +280,7 @@ class Causes {
                        .bytes = held.tensor->storage().nbytes(),
                        .blocks = 1,
                        .purpose = Purpose::kGradient,
-                       .sentence =
-                           "retain_grad() keeps the gradient of a result for as long as the result lives: leave "
-                           "it out, or let go of the result",
+                       .sentence = kRetained,
                        .chain = {fmt::format("gradient of tensor {}", described(*result->tensor))}});
     }
   }

@@ -31,7 +31,7 @@ struct Context {
   /// Of an operator ("linear"), a backward node ("AddmmBackward0"), a label; of a module its path from the root of its
   /// tree ("encoder.layer.3.mlp"), empty for the root itself. Lives as long as the process.
   const char* name = "";
-  const char* type = "";  ///< of a module: its type's name ("LinearImpl")
+  const char* type = "";  ///< of a module: its type as users call it ("Linear")
 };
 
 /// What a number stands for; of a number that nobody gave, the outside.

@@ -99,7 +99,7 @@ void publish(std::uint32_t wants) {
 }
 
 std::uint32_t all_wants() {
-  std::uint32_t wants = lives_are_wanted ? kWantsLives : 0;
+  std::uint32_t wants = lives_are_wanted ? std::uint32_t{kWantsLives} : 0;
   for (const Slot& slot : slots)
     if (slot.listener.load(std::memory_order_relaxed) != nullptr) wants |= slot.wants;
   return wants;

@@ -32,6 +32,15 @@ std::vector<AttributedBytes> rows_of(const Sums& sums) {
   return all;
 }
 
+/// A step has more operators than these, and whoever waits for as many is not in the middle of something.
+constexpr std::uint64_t kLongAgo = 16;
+
+/// Of a block that backward made the engine may be the holder, until all that is added to a gradient is there.
+bool may_be_idle(Purpose purpose, scopes::ContextId made_in) {
+  return (purpose == Purpose::kActivation || purpose == Purpose::kOther) &&
+         scopes::innermost(made_in, scopes::Kind::kBackward) == 0;
+}
+
 /// What a step makes for itself.
 bool is_of_a_step(Purpose purpose) {
   return purpose == Purpose::kGradient || purpose == Purpose::kActivation || purpose == Purpose::kWorkspace;
@@ -71,7 +80,12 @@ void Attribution::allocated(const scopes::MemoryCall& call) noexcept {
   std::lock_guard lock(mutex_);
   const auto purpose = static_cast<Purpose>(call.purpose);
   const Key key{.context = call.context, .purpose = purpose, .block = may_have_owner(purpose) ? ++blocks_ : 0};
-  live_[call.address] = {key, call.bytes, marks_};
+  live_[call.address] = {.key = key,
+                         .bytes = call.bytes,
+                         .mark = marks_,
+                         .name = uses_.next(call.context, purpose, call.bytes),
+                         .used_at = operators_.load(std::memory_order_relaxed),
+                         .used_in = call.context};
   change_locked(key, static_cast<std::int64_t>(call.bytes), 1);
   for (OpenPhase& phase : open_) {
     if (static_cast<std::size_t>(live_bytes_) <= phase.memory.peak_bytes) continue;
@@ -100,7 +114,18 @@ void Attribution::freed(const scopes::MemoryCall& call) noexcept {
   live_.erase(found);
 }
 
+void Attribution::used(const void* address) {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(address);
+  if (found == live_.end()) return;
+  found->second.used_at = operators_.load(std::memory_order_relaxed);
+  found->second.used_in = scopes::current_context();
+  if (found->second.mark == marks_) uses_.used(found->second.name);
+}
+
 void Attribution::entered(const scopes::Entered& scope) noexcept {
+  if (scope.kind == scopes::Kind::kOperator || scope.kind == scopes::Kind::kBackward)
+    operators_.fetch_add(1, std::memory_order_relaxed);
   if (scope.kind != scopes::Kind::kPhase) return;
   std::lock_guard lock(mutex_);
   const auto live = static_cast<std::size_t>(live_bytes_);
@@ -130,6 +155,8 @@ void Attribution::marked(std::string_view name) noexcept {
   std::lock_guard lock(mutex_);
   mark_ = name;
   ++marks_;
+  operators_before_step_ = operators_.load(std::memory_order_relaxed);
+  uses_.begin_step();
 }
 
 void Attribution::own(const void* address, const std::string& module, std::size_t bytes, Purpose purpose) {
@@ -141,7 +168,7 @@ void Attribution::own(const void* address, const std::string& module, std::size_
     const auto unknown = now_.find(before);
     const auto size = static_cast<std::int64_t>(bytes);
     if (bytes == 0 || unknown == now_.end() || unknown->second.bytes < size) return;
-    found = live_.emplace(address, Live{now, bytes, 0}).first;
+    found = live_.emplace(address, Live{.key = now, .bytes = bytes}).first;
     for (Table* table : {&now_, &peak_}) {
       const auto has = table->find(before);
       if (has == table->end() || has->second.bytes < size) continue;
@@ -241,8 +268,35 @@ AttributionReport Attribution::report() const {
   return report;
 }
 
+std::vector<IdleBytes> Attribution::idle_locked(const SiteOf& site_of, const KeptBlocks& kept) const {
+  const std::uint64_t now = operators_.load(std::memory_order_relaxed), step = now - operators_before_step_;
+  std::map<std::pair<AttributedBytes, std::string>, IdleBytes> rows;
+  for (const auto& [address, live] : live_) {
+    const std::uint64_t ago = now - live.used_at;
+    if (live.mark != marks_ || ago < kLongAgo || kept.contains(address)) continue;
+    if (!may_be_idle(live.key.purpose, live.key.context)) continue;
+    const auto to_come = uses_.uses_to_come(live.name);
+    if (to_come ? *to_come > 0 : 4 * ago < step) continue;  // in a first step nobody knows: it may be used again
+    AttributedBytes whose = row_locked(live.key);
+    if (site_of) whose.site = site_of(address);
+    const std::string last_use = scopes::path_of(live.used_in);
+    IdleBytes& row = rows[{whose, last_use}];
+    row.operators_ago = row.whose.blocks == 0 ? ago : std::min(row.operators_ago, ago);
+    row.is_known = to_come.has_value() && (row.whose.blocks == 0 || row.is_known);
+    row.last_use = last_use;
+    const std::size_t bytes = row.whose.bytes + live.bytes, blocks = row.whose.blocks + 1;
+    row.whose = std::move(whose);
+    row.whose.bytes = bytes;
+    row.whose.blocks = blocks;
+  }
+  std::vector<IdleBytes> idle;
+  for (auto& [key, row] : rows) idle.push_back(std::move(row));
+  std::ranges::stable_sort(idle, std::ranges::greater(), [](const IdleBytes& row) { return row.whose.bytes; });
+  return idle;
+}
+
 AttributionReport Attribution::report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes,
-                                                 const SiteOf& site_of) const {
+                                                 const SiteOf& site_of, const KeptBlocks* kept) const {
   AttributionReport report = this->report();
   const PinnedHole hole = pinned_hole(segments, failed_bytes);
   report.failed_bytes = failed_bytes;
@@ -253,6 +307,9 @@ AttributionReport Attribution::report_at_failure(const std::vector<Segment>& seg
       if (block.state == BlockState::kAwaitingStream) report.awaiting_bytes += block.bytes;
   std::lock_guard lock(mutex_);
   if (site_of) report.live = live_with_sites_locked(site_of);
+  report.are_uses_told = kept != nullptr;
+  report.step_operators = operators_.load(std::memory_order_relaxed) - operators_before_step_;
+  if (kept != nullptr) report.idle = idle_locked(site_of, *kept);
   for (const BlockInfo& block : hole.pins) {
     // A block that was handed out in part, for its alignment, is known by another address.
     const auto found = live_.find(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(block.address)));

@@ -11,8 +11,10 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/snapshot.h>
 #include <tenon/memory/stats.h>
+#include <tenon/memory/watch/step_uses.h>
 
 #include <array>
+#include <atomic>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace tenon::memory {
@@ -53,6 +56,14 @@ struct Pin {
   AttributedBytes whose;
 };
 
+/// Blocks of a step that no operator has used for long, and that nothing keeps for backward, when a request failed.
+struct IdleBytes {
+  AttributedBytes whose;
+  std::string last_use;             ///< "forward > head > matmul"
+  std::uint64_t operators_ago = 0;  ///< operators and nodes of autograd that began since: the fewest of these blocks
+  bool is_known = false;            ///< in the step before they were not used again either
+};
+
 struct AttributionReport {
   std::vector<AttributedBytes> live;  ///< now, the largest first
   std::vector<AttributedBytes> peak;  ///< at the moment at which most lived, as requested
@@ -71,9 +82,14 @@ struct AttributionReport {
   std::size_t failed_bytes = 0, hole_bytes = 0, hole_free_bytes = 0;
   std::vector<Pin> pins;  ///< of a stretch below the request: what keeps its segment from going back to the device
   std::size_t awaiting_bytes = 0;  ///< given back, and not to be had before a stream that used them has got there
+  std::vector<IdleBytes> idle;     ///< where uses are told (autograd/leaks/last_uses.h)
+  bool are_uses_told = false;
+  std::uint64_t step_operators = 0;  ///< operators and nodes of the step until then
 };
 /// The call site of the live block at an address; empty where none is known.
 using SiteOf = std::function<std::string(const void* address)>;
+/// Addresses of blocks that something keeps because it will read them: nodes of autograd what they saved.
+using KeptBlocks = std::unordered_set<const void*>;
 
 /// Thread-safe.
 class TENON_EXPORT Attribution final : private scopes::Listener {
@@ -89,13 +105,16 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   /// on.
   TENON_API void own(const void* address, const std::string& module, std::size_t bytes = 0,
                      Purpose purpose = Purpose::kOther);
+  /// An operator or a node uses the block at that address now.
+  TENON_API void used(const void* address);
   /// Holds the sums against the allocator's figures of this moment: by purpose, and by module, by operator and by
   /// purpose of all rows that a report would have.
   TENON_API void check(const MemoryStats& stats, std::string_view when);
   TENON_API AttributionReport report() const;
-  /// The same for a request that failed, with what pins the largest hole in the allocator's segments.
+  /// The same for a request that failed, with what pins the largest hole in the allocator's segments; with `kept`,
+  /// where uses are told, also what has been idle for long.
   TENON_API AttributionReport report_at_failure(const std::vector<Segment>& segments, std::size_t failed_bytes,
-                                                const SiteOf& site_of = {}) const;
+                                                const SiteOf& site_of = {}, const KeptBlocks* kept = nullptr) const;
 
  private:
   struct Key {
@@ -112,6 +131,9 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
     Key key;
     std::size_t bytes = 0;
     std::uint64_t mark = 0;  ///< how many marks there had been
+    StepUses::Name name;
+    std::uint64_t used_at = 0;  ///< how many operators there had been
+    scopes::ContextId used_in = 0;
   };
   struct OpenPhase {
     scopes::ContextId context = 0;
@@ -130,6 +152,7 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   std::vector<AttributedBytes> composition_locked(const Table& table) const;
   AttributedBytes row_locked(const Key& key) const;
   std::vector<AttributedBytes> live_with_sites_locked(const SiteOf& site_of) const;
+  std::vector<IdleBytes> idle_locked(const SiteOf& site_of, const KeptBlocks& kept) const;
 
   const AllocatorStack& stack_;
   mutable std::mutex mutex_;
@@ -141,6 +164,9 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   std::int64_t live_bytes_ = 0, peak_bytes_ = 0;
   std::string mark_, peak_mark_;
   std::uint64_t marks_ = 0;
+  std::atomic<std::uint64_t> operators_{0};  ///< and nodes of autograd, that have begun
+  std::uint64_t operators_before_step_ = 0;
+  StepUses uses_;
   scopes::ContextId peak_context_ = 0;
   std::size_t peak_request_bytes_ = 0;
   std::vector<OpenPhase> open_;  ///< of all threads; of each, the outer ones first

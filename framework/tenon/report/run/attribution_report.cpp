@@ -229,6 +229,17 @@ std::string attribution_json(const memory::AttributionReport& report) {
                {"held_over", rows(report.held_over)},
                {"checks", report.checks},
                {"disagreement", report.disagreement.empty() ? Json(nullptr) : Json(report.disagreement)}};
+  if (report.are_uses_told) {
+    json["step_operators"] = report.step_operators;
+    json["idle"] = Json::array();
+    for (const memory::IdleBytes& idle : report.idle) {
+      Json row = rows({idle.whose}).front();
+      row["last_use"] = idle.last_use;
+      row["operators_ago"] = idle.operators_ago;
+      row["is_known"] = idle.is_known;
+      json["idle"].push_back(std::move(row));
+    }
+  }
   if (report.failed_bytes != 0) {
     json["hole"] = {{"failed_bytes", report.failed_bytes},
                     {"bytes", report.hole_bytes},
@@ -305,6 +316,27 @@ std::string rows(const std::vector<AttributedBytes>& composition, std::size_t al
   return text;
 }
 
+/// What has been idle for long, with what it would have saved at this moment.
+std::string idle_text(const memory::AttributionReport& at_failure, std::size_t most) {
+  if (at_failure.idle.empty()) return {};
+  std::size_t all = 0;
+  for (const memory::IdleBytes& idle : at_failure.idle) all += idle.whose.bytes;
+  std::string text = fmt::format(
+      "What was held too long: {} that nothing keeps for backward, and that no operator has used for long (of {} in "
+      "this "
+      "step). Given back after the last use, {} would have lived:\n",
+      format_bytes(all), at_failure.step_operators, format_bytes(at_failure.live_bytes - all));
+  for (std::size_t i = 0; i < std::min(most, at_failure.idle.size()); ++i) {
+    const memory::IdleBytes& idle = at_failure.idle[i];
+    text += fmt::format("  {:>10}  {}\n              last used {} operators before, in {}; {}\n",
+                        format_bytes(idle.whose.bytes), whose(idle.whose), idle.operators_ago,
+                        idle.last_use.empty() ? "no operator" : idle.last_use,
+                        idle.is_known ? "in the step before it was not used again either"
+                                      : "whether it would be used again is not known in a first step");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string failure_text(const memory::AttributionReport& at_failure) {
@@ -333,8 +365,11 @@ std::string failure_text(const memory::AttributionReport& at_failure) {
     text += fmt::format("What was given back too late, if it is not meant to live on: {} of former steps:\n",
                         format_bytes(late));
     text += rows(at_failure.held_over, at_failure.live_bytes, kFew);
-  } else {
-    text += "Nothing was given back too late: no gradient, activation or workspace of a former step lived on.\n";
+  }
+  text += idle_text(at_failure, kFew);
+  if (late == 0 && at_failure.idle.empty()) {
+    text += "Nothing was given back too late: no gradient, activation or workspace of a former step lived on";
+    text += at_failure.are_uses_told ? ", and each activation had been used lately or was kept for backward.\n" : ".\n";
   }
   if (at_failure.awaiting_bytes != 0)
     text += fmt::format("{} were given back, and wait for a stream that still uses them.\n",

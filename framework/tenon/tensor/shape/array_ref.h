@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -37,12 +38,10 @@ class ArrayRef {
   constexpr ArrayRef(const T (&items)[N]) : data_(items), size_(N) {}  // NOLINT
   template <std::size_t N>
   ArrayRef(const SmallVector<T, N>& items) : data_(items.data()), size_(items.size()) {}  // NOLINT
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winit-list-lifetime"
-  /// Valid until the end of the full expression, which is how arguments are passed.
+  /// Valid until the end of the full expression, which is how arguments are passed. (Not items.begin(), of which GCC
+  /// warns: a pragma against that is forgotten where a program precompiles this header.)
   constexpr ArrayRef(const std::initializer_list<T>& items)  // NOLINT
-      : data_(items.begin() == items.end() ? nullptr : items.begin()), size_(items.size()) {}
-#pragma GCC diagnostic pop
+      : data_(items.size() == 0 ? nullptr : std::data(items)), size_(items.size()) {}
 
   /// Iterates over the elements; the array that they stand in must outlive this view of it.
   constexpr const T* begin() const { return data_; }

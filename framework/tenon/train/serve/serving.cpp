@@ -86,7 +86,7 @@ class Serving {
           [this](memory::Attribution& attribution) {
             if (model_.module) name_owners(attribution, *model_.module, nullptr);
           },
-          config_.section("report").boolean("stacks"));
+          AttributionWants{.call_sites = config_.section("report").boolean("stacks"), .last_uses = true});
     const Options& train = config_.section("train");
     const Dtype dtype = precision_named(train.text("precision")).parameters;
     dtype_.emplace(dtype);

@@ -29,9 +29,7 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
   const auto own = [&](const Tensor& tensor, const std::string& owner) {
     if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
-  // As its scope says: "tenon::nn::LinearImpl" -> "LinearImpl"; npos + 1 is 0.
-  const std::string& whole = module.name();
-  const std::string type = whole.substr(whole.rfind(':', whole.find('<')) + 1);
+  const std::string type = nn::type_name_of(module);  // as its scope says
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? type : name.substr(0, dot);
@@ -58,11 +56,12 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
 }
 
 RunAttribution::RunAttribution(DeviceState& device, ProgressSink& progress,
-                               std::function<void(memory::Attribution&)> name_owners, bool with_sites)
+                               std::function<void(memory::Attribution&)> name_owners, AttributionWants wants)
     : device_(device),
       name_owners_(std::move(name_owners)),
       attribution_(device.allocator(), device.allocator().stats()) {
-  if (with_sites) recording_.emplace(device_.device(), /*lists_tensors=*/false);
+  if (wants.last_uses) last_uses_.emplace(attribution_);
+  if (wants.call_sites) recording_.emplace(device_.device(), /*lists_tensors=*/false);
   observer_ = add_oom_observer([this, &progress](const OutOfMemoryInfo& info) {
     const Device failed(info.device);  // "cpu" has no number
     if (failed.type() != device_.device().type() || (failed.has_index() && failed != device_.device())) return;
@@ -74,8 +73,10 @@ RunAttribution::RunAttribution(DeviceState& device, ProgressSink& progress,
       if (is_new && stack != 0) known->second = call_site(device_.history().frames(stack));
       return known->second;
     };
+    const memory::KeptBlocks kept = last_uses_ ? last_uses_->kept_for_backward() : memory::KeptBlocks();
     progress.attributed(attribution_.report_at_failure(mapped_segments_of(device_.allocator()), info.requested_bytes,
-                                                       recording_ ? memory::SiteOf(site_of) : nullptr));
+                                                       recording_ ? memory::SiteOf(site_of) : nullptr,
+                                                       last_uses_ ? &kept : nullptr));
   });
 }
 
@@ -88,6 +89,8 @@ memory::AttributionReport RunAttribution::report() {
 
 void Training::attribute() {
   if (!config_.section("report").boolean("attribution")) return;
+  const AttributionWants wants{.call_sites = config_.section("report").boolean("stacks"),
+                               .last_uses = config_.devices.size() == 1};
   for (const Device& configured : config_.devices) {
     DeviceState& state = device_state(configured);
     attributions_.push_back(std::make_unique<RunAttribution>(
@@ -98,7 +101,7 @@ void Training::attribute() {
           if (!parallel_) return;
           for (const Model& copy : parallel_->copies()) name_owners(attribution, *copy.module, nullptr, {}, device);
         },
-        config_.section("report").boolean("stacks")));
+        wants));
   }
 }
 

@@ -1,6 +1,7 @@
 // Whose the memory of a training run is (report.attribution): each block by module, purpose, operator and phase.
 #pragma once
 
+#include <tenon/autograd/leaks/last_uses.h>
 #include <tenon/autograd/leaks/live_memory.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/oom.h>
@@ -21,13 +22,18 @@ namespace tenon::train {
 TENON_API void name_owners(memory::Attribution& attribution, const nn::Module& module, optim::Optimizer* optimizer,
                            const std::vector<Tensor>& trained = {}, const std::optional<Device>& only = std::nullopt);
 
+struct AttributionWants {
+  bool call_sites = false;  ///< of what lives when memory runs out, for which each allocation walks its stack
+  bool last_uses = false;   ///< what has been idle for long then; not where several threads run nodes of autograd
+};
+
 class RunAttribution {
  public:
   /// Of what is allocated from now on. When memory runs out the sink is told what lives then; `name_owners` is called
-  /// before. `with_sites`: with the call sites of what lives, for which each allocation walks its stack.
-  RunAttribution(DeviceState& device, ProgressSink& progress, std::function<void(memory::Attribution&)> name_owners,
-                 bool with_sites);
-  ~RunAttribution();
+  /// before.
+  TENON_API RunAttribution(DeviceState& device, ProgressSink& progress,
+                           std::function<void(memory::Attribution&)> name_owners, AttributionWants wants);
+  TENON_API ~RunAttribution();
   RunAttribution(const RunAttribution&) = delete;
   RunAttribution& operator=(const RunAttribution&) = delete;
 
@@ -40,6 +46,7 @@ class RunAttribution {
   std::function<void(memory::Attribution&)> name_owners_;
   memory::Attribution attribution_;
   std::optional<memory::LiveRecording> recording_;
+  std::optional<memory::LastUses> last_uses_;
   std::uint64_t observer_ = 0;
 };
 
