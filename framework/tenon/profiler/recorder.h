@@ -95,7 +95,6 @@ struct ThreadBuffer {
     if (count == chunks.size() * kChunk) chunks.push_back(std::make_unique_for_overwrite<RawEvent[]>(kChunk));
     RawEvent& event = chunks[count / kChunk][count % kChunk];
     ++count;
-    event = {};
     return event;
   }
   const RawEvent& operator[](std::size_t i) const { return chunks[i / kChunk][i % kChunk]; }
