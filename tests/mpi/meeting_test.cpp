@@ -184,15 +184,9 @@ TEST_F(MeetingRanks, OneThatEndsBeforeItIsNamedAtOnceWhicheverItIs) {
   EXPECT_LT(first.seconds, kBound);
 }
 
-TEST_F(MeetingRanks, OneInWhichMpiCannotBeginIsNamedAtOnceWithTheReason) {
+TEST_F(MeetingRanks, OneWithoutAddressSpaceForMpiIsNamedAtOnceWithTheReason) {
   const std::string run = "$tenon run exp.toml --out four";
-  // Here MPI ends the process and lets mpirun end the others, which may leave them no time to say it.
-  const Launched ends = mpirun(folder_, "-n 2 " + run + " : -n 1 env OMPI_MCA_pml=none " + run + " : -n 1 " + run);
-  EXPECT_NE(ends.code, 0) << ends.text;
-  EXPECT_THAT(ends.text, testing::ContainsRegex("reported by process .[0-9]+,2.|tenon: rank 2 of 4"));
-  EXPECT_LE(lines_of_tenon(ends.text), 1U) << ends.text;
-  EXPECT_LT(ends.seconds, kBound);
-  // Here it goes on without the memory that ranks share, and would wait for ever.
+  // MPI goes on without the memory that ranks share, and would wait for ever.
   const Launched small =
       mpirun(folder_, "-n 2 " + run + " : -n 1 bash -c \"ulimit -v 400000; exec " + run + "\" : -n 1 " + run);
   EXPECT_EQ(small.code, 1) << small.text;

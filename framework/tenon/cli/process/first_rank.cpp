@@ -24,8 +24,12 @@ namespace {
 constexpr std::chrono::seconds kTimeOfRank0{10};
 constexpr std::chrono::seconds kTimeOfRank0Elsewhere{2};  ///< which is not told, and may have less patience than ten
 constexpr std::chrono::seconds kTimeToStart{2};           ///< for the launcher, all ranks
-constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr std::chrono::milliseconds kPause{20};
+
+bool is_first_with_a_process(const RankEnvironment& own) {
+  const std::set<int> processes = ranks_with_a_process(own);
+  return !processes.empty() && *processes.begin() == own.rank;
+}
 
 RankEnvironment own_of_launcher() {
   try {
@@ -58,14 +62,15 @@ std::string said_after_rank_0(const std::string& message, ExitCode code, const s
   }
   const bool is_elsewhere = own.local_size < own.size && own.rank != own.local_rank;
   const auto until = std::chrono::steady_clock::now() + (is_elsewhere ? kTimeOfRank0Elsewhere : kTimeOfRank0);
-  auto next_look = std::chrono::steady_clock::now() + kTimeToStart;
+  const auto look = std::chrono::steady_clock::now() + kTimeToStart;
+  bool was_first = is_first_with_a_process(own);
   std::vector<bool> knows(static_cast<std::size_t>(own.size));
   while (std::chrono::steady_clock::now() < until) {
     if (interrupt_signal() != 0) return {};
-    if (std::chrono::steady_clock::now() > next_look) {
-      next_look += kLookEvery;
-      const std::set<int> processes = ranks_with_a_process(own);
-      if (!processes.empty() && *processes.begin() == own.rank) break;  // rank 0 has ended, or was another program
+    // Rank 0, and all before this one, had ended before this one came here, or are other programs.
+    if (was_first && std::chrono::steady_clock::now() > look) {
+      if (is_first_with_a_process(own)) break;
+      was_first = false;  // the launcher was still starting them
     }
     for (int rank = 0; rank < own.size; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
