@@ -826,5 +826,11 @@ TEST(BesideLibtorch, SlopesByBicubicCoordinatesKeepTheirDigits) {
   EXPECT_LT((slopes(kFloat32) - slopes(kFloat64)).abs().max().item<double>(), 9e-6) << "three units of the largest, 27";
 }
 
+TEST(BesideLibtorch, ClassesAsBytesAreNoMaskOfSmoothedWeights) {
+  const Tensor x = tensor({{1., 2., 3.}, {3., 1., 0.}}), weight = tensor({1., 2., 4.}), classes = tensor({2, 0});
+  const Tensor wanted = cross_entropy_loss(x, classes, weight, 1, -100, 0.5);
+  EXPECT_TRUE(equal(cross_entropy_loss(x, classes.to(kUInt8), weight, 1, -100, 0.5), wanted));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -167,7 +167,7 @@ Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target, const Tens
       break;
     case LossReduction::kMean:
       total = weight.defined()
-                  ? smooth.sum() / weight.take(target.masked_fill(ignored, 0)).masked_fill(ignored, 0).sum()
+                  ? smooth.sum() / weight.take(target.masked_fill(ignored, 0).to(kInt64)).masked_fill(ignored, 0).sum()
                   : smooth.sum() / ignored.logical_not().sum();
       break;
   }

@@ -158,7 +158,9 @@ void weigh_back(T* w, T* ds, i64 keys, const Problem& p, const Mask& mask, i64 b
     for (i64 j = 0; j < seen; ++j) w[j] = math::exp(w[j] - log_sum);
   }
   const auto weight_of = [](T signed_weight) { return signed_weight < T(0) ? -signed_weight : signed_weight; };
-  const T common = sum_of<T>(seen, [&](i64 j) { return weight_of(w[j]) * ds[j]; });
+  // Over their sum, which the rounding of log_sum takes away from 1; 0 where a row sees nothing.
+  const T total = sum_of<T>(seen, [&](i64 j) { return weight_of(w[j]); });
+  const T common = total > T(0) ? sum_of<T>(seen, [&](i64 j) { return weight_of(w[j]) * ds[j]; }) / total : T(0);
   if (a.dropout > 0) {
 #pragma GCC ivdep
     for (i64 j = 0; j < seen; ++j) {
