@@ -27,7 +27,9 @@ namespace {
 
 constexpr std::chrono::seconds kFinalizeTime{10};
 constexpr std::chrono::milliseconds kLookEvery{20};  ///< whether somebody says that he cannot come
-constexpr std::size_t kLeastSpace = 16U << 20U;      ///< what MPI shares with one rank takes 4 MiB
+/// In MPI_Init_thread each process greets mpirun. One that ends in the midst of it leaves mpirun waiting for ever.
+constexpr std::chrono::milliseconds kTimeToGreet{1000};
+constexpr std::size_t kLeastSpace = 16U << 20U;  ///< what MPI shares with one rank takes 4 MiB
 
 std::atomic<bool>& stays_open() {
   static std::atomic<bool> value = false;
@@ -103,15 +105,16 @@ Arrival initialize(std::chrono::milliseconds timeout) {
     is_in_init() = false;
     done->set_value(code);
   }).detach();
-  const auto until = std::chrono::steady_clock::now() + timeout;
+  const auto begun = std::chrono::steady_clock::now();
   while (ended.wait_for(kLookEvery) != std::future_status::ready) {
     try {
       arrival.look();
-      if (std::chrono::steady_clock::now() < until) continue;
+      if (std::chrono::steady_clock::now() < begun + timeout) continue;
       throw arrival.late("not every rank has begun MPI", timeout);
     } catch (const DistributedError&) {
       stays_open() = true;
       is_in_init() = false;  // it ends because of another one
+      std::this_thread::sleep_until(begun + kTimeToGreet);
       throw;
     }
   }
