@@ -126,5 +126,17 @@ TEST(CudaOperators, SayAtTheNextSynchronisationThatADivisorIsZero) {
   expect_error<Error>([&] { y.to(kCPU); }, "found by 'remainder'");
 }
 
+TEST(CudaOperators, SayAtTheNextSynchronisationThatAnIndexIsOutOfBounds) {
+  const Tensor x = ones({10, 3}, TensorOptions(kFloat32).device(kDevice));
+  Tensor index = zeros({700}, TensorOptions(kInt64).device(kDevice));
+  index.select(0, 650).fill_(12);
+  const Tensor y = x.index_select(0, index);  // nobody knows yet
+  expect_error<IndexError>([] { cuda::synchronize(); }, "index 12 is out of bounds for dimension 0 with size 10");
+  cuda::synchronize();  // said once
+  EXPECT_EQ(y.select(0, 3).sum().item<float>(), 3);
+  x.index_select(0, index);
+  expect_error<IndexError>([&] { y.to(kCPU); }, "found by 'index_select'");
+}
+
 }  // namespace
 }  // namespace tenon::test
