@@ -167,13 +167,16 @@ std::optional<LobbyWords> Lobby::lost(Clock::time_point now) {
   return std::nullopt;
 }
 
+/// Of a rank that said of itself that it cannot come, or of others that have not.
+static DistributedError error_of(const LobbyWords& words) {
+  if (!words.missing.empty()) return {words.text, words.missing, words.code};
+  DistributedError error(words.text, {words.rank}, words.code);
+  error.set_said_by(words.rank);
+  return error;
+}
+
 void Lobby::look() {
-  if (const auto words = heard()) {
-    if (!words->missing.empty()) throw DistributedError(words->text, words->missing, words->code);
-    DistributedError error(words->text, {words->rank}, words->code);
-    error.set_said_by(words->rank);
-    throw error;
-  }
+  if (const auto words = heard()) throw error_of(*words);
   if (const auto words = lost()) throw DistributedError(words->text, {words->rank}, words->code);
 }
 

@@ -78,7 +78,7 @@ Tensor corrcoef(const Tensor& self) {
         "corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions", self.dim()));
   }
   const Tensor c = cov(self);
-  if (c.dim() == 0) return c / c;
+  if (c.dim() == 0) return c.div(c);  // 1, or NaN
   const Tensor deviation = c.diag().sqrt();
   return (c / deviation.view({-1, 1}) / deviation.view({1, -1})).clamp(-1, 1);
 }
