@@ -196,5 +196,104 @@ TEST(Averages, ShowTheShapesOfTensorsInAListInBracketsOfTheirOwn) {
   EXPECT_THAT(shapes[0], ::testing::StartsWith("[[[2, 3], [1, 3]]"));
 }
 
+/// A label around a module around two calls of an operator, each figure another number.
+profiler::Recording of_two_calls() {
+  using profiler::EventKind;
+  profiler::Recording recording;
+  recording.events = {
+      {.kind = EventKind::kLabel,
+       .name = "outer",
+       .start_ns = 0,
+       .end_ns = 100'000,
+       .self_ns = 40'000,
+       .label = "outer"},
+      {.kind = EventKind::kModule, .name = "layer", .start_ns = 5'000, .end_ns = 99'000, .label = "outer"}};
+  for (const int one : {1, 2})
+    recording.events.push_back({.kind = EventKind::kOperator,
+                                .name = "aten::mm",
+                                .start_ns = 10'000,
+                                .end_ns = 10'000 + 1'000 * one,
+                                .self_ns = 700 * one,
+                                .self_device_us = 3. * one,
+                                .device_us = 5. * one,
+                                .self_cpu_bytes = 7 * one,
+                                .cpu_bytes = 11 * one,
+                                .self_device_bytes = 13 * one,
+                                .device_bytes = 17 * one,
+                                .flops = 19. * one,
+                                .label = one == 1 ? "outer" : ""});
+  return recording;
+}
+
+/// count, times, bytes, operations, in the order of the fields.
+std::vector<double> figures(const profiler::EventAverage& row) {
+  return {static_cast<double>(row.count),
+          row.cpu_time_total,
+          row.self_cpu_time_total,
+          row.device_time_total,
+          row.self_device_time_total,
+          static_cast<double>(row.cpu_memory_usage),
+          static_cast<double>(row.self_cpu_memory_usage),
+          static_cast<double>(row.device_memory_usage),
+          static_cast<double>(row.self_device_memory_usage),
+          row.flops};
+}
+
+void expect_figures(const AverageList& rows, const std::string& key, const std::vector<double>& expected) {
+  ASSERT_NE(rows.find(key), nullptr) << key;
+  EXPECT_THAT(figures(*rows.find(key)), ::testing::Pointwise(::testing::DoubleEq(), expected)) << key;
+}
+
+TEST(Averages, AddUpEveryFigureOfTheEventsWithThatNameInMicroseconds) {
+  const AverageList rows = profiler::averages(of_two_calls());
+  EXPECT_EQ(rows.size(), 2u) << "a module has no row of its own";
+  expect_figures(rows, "aten::mm", {2, 3, 2.1, 15, 9, 33, 21, 51, 39, 57});
+  expect_figures(rows, "outer", {1, 100, 40, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_THAT(
+      figures(rows.total_average()),
+      ::testing::Pointwise(::testing::DoubleEq(), std::vector<double>{3, 103, 42.1, 15, 9, 33, 21, 51, 39, 57}));
+  EXPECT_EQ(rows.total_average().key, "Total");
+  EXPECT_DOUBLE_EQ(rows.find("aten::mm")->cpu_time(), 1.5);
+  EXPECT_DOUBLE_EQ(rows.find("aten::mm")->device_time(), 7.5);
+}
+
+TEST(Averages, ByLabelHaveTheLabelsOwnTotalsAndOutsideOfAllTheSumOfWhatIsThere) {
+  profiler::Recording recording = of_two_calls();
+  recording.events.push_back(
+      {.kind = profiler::EventKind::kModule, .name = "alone", .end_ns = 1000, .label = "nobody"});
+  const AverageList rows = profiler::averages(recording, GroupBy::kLabel);
+  EXPECT_EQ(rows.size(), 2u) << "a module alone makes no row";
+  expect_figures(rows, "outer", {1, 100, 40.7, 0, 3, 0, 7, 0, 13, 19});
+  expect_figures(rows, "(none)", {0, 1.4, 1.4, 6, 6, 14, 14, 26, 26, 38});
+}
+
+TEST(Averages, OfAnOperatorEndWithItWhetherOrNotModulesAreWanted) {
+  for (const bool modules : {false, true}) {
+    Profile profile({.with_modules = modules});
+    SmallTraining training;
+    of(profile, [&] {
+      ones({2});
+      training.step();
+      zeros({2});
+    });
+    const auto& events = profile.recording().events;
+    for (const profiler::Event& event : events) {
+      if (event.name != "aten::zeros") continue;
+      EXPECT_EQ(event.parent, profiler::kNone) << modules;
+      EXPECT_GE(event.start_ns, events.front().end_ns) << modules;
+    }
+    EXPECT_EQ(events.front().name, "aten::ones");
+  }
+}
+
+TEST(Averages, OfMemoryOutsideOfAllEventsTellTheHostsAndTheDevicesApart) {
+  profiler::Recording recording;
+  recording.memory = {{.bytes = 3}, {.bytes = 5, .device = Device(kSimulated, 0)}, {.bytes = 100, .event = 0}};
+  recording.events.resize(1);
+  expect_figures(profiler::averages(recording), "[memory]", {2, 0, 0, 0, 0, 3, 3, 5, 5, 0});
+  for (const GroupBy group : {GroupBy::kLabel, GroupBy::kModule})
+    EXPECT_EQ(profiler::averages(recording, group).find("(none)")->self_device_memory_usage, 5);
+}
+
 }  // namespace
 }  // namespace tenon::test

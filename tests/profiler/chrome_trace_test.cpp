@@ -1,5 +1,6 @@
 // The Chrome trace: the fields that its readers rely on, memory, arrows; and the other files.
 #include "profiler/small_model.h"
+#include "profiler/text_of.h"
 
 #include "support/json.h"
 #include "support/scratch_folder.h"
@@ -14,11 +15,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -26,13 +28,6 @@ namespace {
 using nlohmann::json;
 using profiler::Profile;
 using ::testing::HasSubstr;
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// A recorded training step with everything on.
 Profile& recorded() {
@@ -254,6 +249,32 @@ TEST(FoldedStacks, OfMemoryCountWhatWasAllocatedWhateverWasFreed) {
   const std::string path = scratch_folder() + "freed.txt";
   profiler::write_folded_stacks(recording, path, "self_cpu_memory_usage");
   EXPECT_EQ(text_of(path), "[memory] 150\n");
+}
+
+TEST(ChromeTrace, NamesTheSequenceNumberOfWhatHasANodeAlone) {
+  std::size_t with = 0;
+  for (const json& event : events()) {
+    if (event["ph"] != "X" || !event["args"].contains("Ev Idx")) continue;
+    const auto& recorded_event = recorded().recording().events.at(event["args"]["Ev Idx"].get<std::size_t>());
+    EXPECT_EQ(event["args"].contains("Sequence number"), recorded_event.node != nullptr) << event.dump();
+    if (recorded_event.node == nullptr) continue;
+    ++with;
+    EXPECT_EQ(event["args"]["Sequence number"].get<std::uint64_t>(), recorded_event.sequence);
+  }
+  EXPECT_GE(with, 8u);  // operators and their backward nodes
+}
+
+TEST(ChromeTrace, TellsTheMemoryOfDevicesByPyTorchsNumbersAndTheHostsByMinusOne) {
+  profiler::Recording recording;
+  for (const Device& device : {Device(kCPU), Device(kSimulated, 3), Device(kCUDA, 2)})
+    recording.memory.push_back({.bytes = 8, .allocated_bytes = 8, .reserved_bytes = 64, .device = device});
+  const std::string path = scratch_folder() + "devices.json";
+  profiler::write_chrome_trace(recording, path);
+  std::vector<std::pair<int, int>> numbers;
+  const json read = parse_json(text_of(path));
+  for (const json& event : read["traceEvents"])
+    if (event["name"] == "[memory]") numbers.emplace_back(event["args"]["Device Type"], event["args"]["Device Id"]);
+  EXPECT_THAT(numbers, ::testing::ElementsAre(std::pair(0, -1), std::pair(20, 3), std::pair(1, 2)));
 }
 
 }  // namespace

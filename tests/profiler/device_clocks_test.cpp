@@ -8,7 +8,13 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -175,6 +181,7 @@ TEST_F(DeviceClocks, ACopyIsAnEventThatEndsWithTheCopy) {
   const Event &to = event_of(recording, "Memcpy Host -> Device"), &from = event_of(recording, "Memcpy Device -> Host");
   const Event &behind = event_of(recording, "behind"), &label = event_of(recording, "moves");
   EXPECT_EQ(to.kind, EventKind::kCopy);
+  EXPECT_EQ(to.shapes, "") << "it has no operands";
   EXPECT_EQ(from.kind, EventKind::kCopy);
   EXPECT_LE(to.end_ns, behind.start_ns);
   EXPECT_GE(to.start_ns, label.start_ns);
@@ -206,6 +213,7 @@ TEST_F(DeviceClocks, ACopyInAPauseIsNotThere) {
   const Tensor host = zeros({4});
   Profile profile;
   profile.start();
+  run(traced, 1);  // its trace goes on meanwhile
   profile.pause();
   host.to(clocked);
   host.to(traced);
@@ -214,7 +222,7 @@ TEST_F(DeviceClocks, ACopyInAPauseIsNotThere) {
   profile.resume();
   profile.stop();
   EXPECT_TRUE(profile.recording().events.empty());
-  EXPECT_TRUE(profile.recording().device_events.empty());
+  EXPECT_EQ(profile.recording().device_events.size(), 1u) << "the one before it";
 }
 
 TEST_F(DeviceClocks, ADeviceThatTracesSaysItselfWhenItDidWhat) {
@@ -330,6 +338,45 @@ TEST_F(DeviceClocks, ARecordingThatIsGivenUpEndsTheTrace) {
     EXPECT_TRUE(dynamic_cast<TracedDriver&>(driver(traced)).is_tracing);
   }
   EXPECT_FALSE(dynamic_cast<TracedDriver&>(driver(traced)).is_tracing);
+}
+
+TEST_F(DeviceClocks, AnEventsTotalsAreItsOwnAndThoseOfTheEventsInside) {
+  Profile profile({.profile_memory = true});
+  profile.start();
+  {
+    const record_function outer("outer");
+    run(clocked, 1);
+    Tensor kept;
+    {
+      const record_function inner("inner");
+      run(clocked, 2);
+      kept = empty({16}, TensorOptions(clocked));
+    }
+    kept.reset();
+  }
+  profile.stop();
+  const Event &outer = event_of(profile.recording(), "outer"), &inner = event_of(profile.recording(), "inner");
+  EXPECT_DOUBLE_EQ(inner.device_us, 2000);
+  EXPECT_DOUBLE_EQ(outer.self_device_us, 1000);
+  EXPECT_DOUBLE_EQ(outer.device_us, 3000);
+  EXPECT_EQ(inner.device_bytes, 64);
+  EXPECT_EQ(outer.self_device_bytes, -64);
+  EXPECT_EQ(outer.device_bytes, 0);
+  EXPECT_EQ(outer.cpu_bytes, 0);
+}
+
+TEST_F(DeviceClocks, TheKindOfDeviceIsNamedWhereThereIsOneAndNeverTheHosts) {
+  const auto kind_of = [&](const std::function<void()>& program) {
+    Profile profile({.profile_memory = true});
+    profile.start();
+    program();
+    profile.stop();
+    return profile.recording().device_kind;
+  };
+  EXPECT_EQ(kind_of([] { ones({4}); }), "");
+  EXPECT_EQ(kind_of([&] { empty({4}, TensorOptions(clocked)); }), "CLOCKED") << "of memory alone, too";
+  EXPECT_EQ(kind_of([] { empty({4}, TensorOptions(device("a2z"))); }), "A2Z");
+  EXPECT_EQ(kind_of([&] { run(clocked, 1), run(traced, 1); }), "DEVICE") << "of several";
 }
 
 }  // namespace

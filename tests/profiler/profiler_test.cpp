@@ -3,6 +3,8 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/scope/scope.h>
+#include <tenon/device/device_state.h>
+#include <tenon/memory/stack/allocator_stack.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -40,6 +43,12 @@ TEST(Schedule, IsPyTorchs) {
 TEST(Schedule, RefusesNumbersThatAreNone) {
   EXPECT_THAT([] { profiler::schedule({.active = 0}); }, ThrowsMessage<Error>(HasSubstr("active")));
   EXPECT_THAT([] { profiler::schedule({.wait = -1}); }, ThrowsMessage<Error>(HasSubstr("wait")));
+  EXPECT_THAT([] { profiler::schedule({.active = 0}); },
+              ThrowsMessage<Error>(HasSubstr("schedule: active is 0, it must be at least 1")));
+  for (const auto& [options, name] : std::vector<std::pair<profiler::ScheduleOptions, std::string>>{
+           {{.warmup = -2}, "warmup"}, {{.repeat = -2}, "repeat"}, {{.skip_first = -2}, "skip_first"}})
+    EXPECT_THAT([&] { profiler::schedule(options); },
+                ThrowsMessage<Error>(HasSubstr(name + " is -2, it must be at least 0")));
 }
 
 TEST(Profile, CallsOnTraceReadyOnceForEachCycleWithTheActiveStepsAlone) {
@@ -198,6 +207,36 @@ TEST(Profile, TellsTheMarksOfARun) {
   profile.stop();
   ASSERT_EQ(profile.recording().marks.size(), 1u);
   EXPECT_EQ(profile.recording().marks[0].name, "step 1");
+}
+
+TEST(Profile, KeepsTheOrderOfVeryManyEventsOfAThread) {
+  constexpr int kMany = 9000;  // more lines than are taken at once, several times
+  Profile profile;
+  profile.start();
+  for (int i = 0; i < kMany; ++i) const profiler::record_function label(std::to_string(i));
+  profile.stop();
+  const auto& events = profile.recording().events;
+  ASSERT_EQ(events.size(), static_cast<std::size_t>(kMany));
+  for (int i = 0; i < kMany; ++i) {
+    const profiler::Event& event = events[static_cast<std::size_t>(i)];
+    ASSERT_EQ(event.name, std::to_string(i));
+    ASSERT_EQ(event.parent, profiler::kNone);
+    ASSERT_TRUE(i == 0 || events[static_cast<std::size_t>(i) - 1].end_ns <= event.start_ns);
+  }
+}
+
+TEST(Profile, BeginsTheTotalsOfMemoryWithWhatIsThere) {
+  const auto requested = [] { return device_state(kCPU).allocator().stats().requested_bytes.current; };
+  const Tensor early = ones({1000});
+  Profile profile({.profile_memory = true});
+  profile.start();
+  const std::int64_t before = requested();
+  const Tensor later = empty({10});
+  profile.stop();
+  ASSERT_EQ(profile.recording().memory.size(), 1u);
+  EXPECT_GE(before, 4000);
+  EXPECT_EQ(profile.recording().memory[0].allocated_bytes, before + 40);
+  EXPECT_EQ(profile.recording().memory[0].bytes, 40);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -140,6 +141,125 @@ TEST(Table, ASharesWholeIsAnyTimeButNone) {
   };
   EXPECT_THAT(shown(1), HasSubstr("100.00%"));
   EXPECT_THAT(shown(0), HasSubstr(" --  "));
+}
+
+TEST(Table, HasTheFramesOfACallBelowEachOtherTheEndOfALongOneAlone) {
+  const profiler::Recording of;
+  const AverageList rows({{.key = "aten::add", .count = 1, .stack = {"first", "second", "a/long/way/to/third"}}}, of);
+  const std::vector<std::string> lines = lines_of(rows.table({.max_src_column_width = 15}));
+  ASSERT_EQ(lines.size(), 8u);
+  EXPECT_THAT(lines[1], HasSubstr("  Source Location  "));
+  EXPECT_THAT(lines[3], HasSubstr("  first            "));
+  EXPECT_THAT(lines[4], ::testing::MatchesRegex(" +second +"));
+  EXPECT_THAT(lines[5], ::testing::MatchesRegex(" +\\.\\.\\.way/to/third +"));
+  EXPECT_EQ(lines_of(AverageList({{.key = "x", .count = 1, .stack = std::vector<std::string>(9, "frame")}}, of).table())
+                .size(),
+            10u)
+      << "five frames of nine";
+}
+
+TEST(Table, CountsOperationsInTheUnitOfTheSmallestRow) {
+  profiler::Recording of;
+  of.has_flops = true;
+  const auto table = [&](double least) {
+    return AverageList({{.key = "least", .count = 1, .flops = least},
+                        {.key = "none", .count = 1},
+                        {.key = "most", .count = 1, .flops = least * 5000}},
+                       of)
+        .table();
+  };
+  EXPECT_THAT(table(2), ::testing::AllOf(HasSubstr("Total FLOPs"), HasSubstr("   2.000  "), HasSubstr("10000.000  ")));
+  EXPECT_THAT(table(3e6), ::testing::AllOf(HasSubstr("Total MFLOPs"), HasSubstr("   3.000  "), HasSubstr("15000.000  "),
+                                           HasSubstr("--  ")));
+}
+
+/// A row for each key, whose figure is the largest there.
+AverageList rows_by_key() {
+  std::vector<EventAverage> rows(12);
+  const std::vector<std::string> keys = profiler::sort_keys();
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].key = "most " + keys.at(i), rows[i].count = 10;
+  rows[0].count = 1, rows[0].cpu_time_total = 900;
+  rows[1].cpu_time_total = 1000;
+  rows[2].self_cpu_time_total = 1;
+  rows[3].count = 1, rows[3].device_time_total = 900;
+  rows[4].device_time_total = 1000;
+  rows[5].self_device_time_total = 1;
+  rows[6].cpu_memory_usage = 1;
+  rows[7].self_cpu_memory_usage = 1;
+  rows[8].device_memory_usage = 1;
+  rows[9].self_device_memory_usage = 1;
+  rows[10].count = 11;
+  rows[11].flops = 1;
+  return {rows, {}};
+}
+
+std::string first_row(const AverageList& rows, const std::string& key) {
+  return lines_of(rows.table({.sort_by = key, .row_limit = 1})).at(3);
+}
+
+TEST(Table, IsSortedByEachKeyAndByEachWordAsByTheKeyThatItStandsFor) {
+  const AverageList rows = rows_by_key();
+  for (const std::string& key : profiler::sort_keys())
+    EXPECT_THAT(first_row(rows, key), HasSubstr("most " + key + "  "));
+  const std::vector<std::pair<std::string, std::string>> words = {
+      {"self_cpu_time", "self_cpu_time_total"},         {"self_device_time", "self_device_time_total"},
+      {"self_cuda_time", "self_device_time_total"},     {"cpu_memory", "cpu_memory_usage"},
+      {"device_memory", "device_memory_usage"},         {"cuda_memory", "device_memory_usage"},
+      {"self_cpu_memory", "self_cpu_memory_usage"},     {"self_device_memory", "self_device_memory_usage"},
+      {"self_cuda_memory", "self_device_memory_usage"}, {"cuda_time", "device_time"},
+      {"cuda_time_total", "device_time_total"},         {"xpu_time", "device_time"},
+      {"simulated_time_total", "device_time_total"},    {"self_cuda_memory_usage", "self_device_memory_usage"}};
+  for (const auto& [word, key] : words) EXPECT_THAT(first_row(rows, word), HasSubstr("most " + key + "  ")) << word;
+  for (const std::string& word : profiler::sort_words()) EXPECT_NO_THROW(rows.table({.sort_by = word})) << word;
+  EXPECT_THAT(profiler::sort_words(), ::testing::IsSupersetOf({"self_cuda_time_total", "cuda_memory", "flops"}));
+}
+
+TEST(Table, HasTheColumnsOfADeviceAndEndsWithItsTimeAndByWhomItWasTaken) {
+  profiler::Recording of;
+  of.has_memory = true;
+  of.device_kind = "CUDA";
+  of.why_not_traced = "nobody may";
+  const AverageList rows({{.key = "aten::mm",
+                           .count = 2,
+                           .cpu_time_total = 400,
+                           .self_cpu_time_total = 300,
+                           .device_time_total = 5000,
+                           .self_device_time_total = 3000,
+                           .cpu_memory_usage = 1,
+                           .self_cpu_memory_usage = 2,
+                           .device_memory_usage = 3,
+                           .self_device_memory_usage = 4,
+                           .input_shapes = "[[2, 3]]"},
+                          {.key = "aten::add", .count = 1, .self_cpu_time_total = 100, .self_device_time_total = 1000}},
+                         of);
+  const std::vector<std::string> lines = lines_of(rows.table({.header = "what ran"}));
+  ASSERT_EQ(lines.size(), 11u);
+  EXPECT_EQ(lines[0], std::string(lines[2].size() - 2, '='));
+  EXPECT_EQ(lines[1], "what ran");
+  const auto words = [](const std::string& line) {
+    std::istringstream stream(line);
+    std::string all;
+    for (std::string word; stream >> word;) all += (all.empty() ? "" : " ") + word;
+    return all;
+  };
+  EXPECT_EQ(
+      words(lines[3]),
+      "Name Self CPU % Self CPU CPU total % CPU total CPU time avg Self CUDA Self CUDA % CUDA total CUDA time avg "
+      "CPU Mem Self CPU Mem CUDA Mem Self CUDA Mem # of Calls Input Shapes");
+  EXPECT_EQ(words(lines[5]),
+            "aten::mm 75.00% 300.000us 100.00% 400.000us 200.000us 3.000ms 75.00% 5.000ms 2.500ms 1 B 2 B 3 B 4 B 2 "
+            "[[2, 3]]");
+  EXPECT_EQ(lines[8], "Self CPU time total: 400.000us");
+  EXPECT_EQ(lines[9], "Self CUDA time total: 4.000ms");
+  EXPECT_EQ(lines[10], "CUDA times are those of events around kernels; the device itself was not asked: nobody may");
+}
+
+TEST(Table, ShowsADevicesTimeHoweverShort) {
+  profiler::Recording of;
+  of.device_kind = "CUDA";
+  EXPECT_THAT(AverageList({{.key = "x", .count = 1, .self_device_time_total = 0.25}}, of).table(),
+              HasSubstr("Self CUDA time total: 0.250us"));
+  EXPECT_THAT(AverageList({{.key = "x", .count = 1}}, of).table(), ::testing::Not(HasSubstr("CUDA")));
 }
 
 }  // namespace

@@ -266,7 +266,6 @@ void Recorder::kernel_ends(const scopes::KernelCall& call) noexcept {
 void Recorder::copy_begins(const scopes::CopyCall& call) noexcept {
   if (is_paused() || !options_.device) return;
   write(RawEvent::Type::kCopyBegin, [&](ThreadBuffer& lines, RawEvent& event) {
-    event.number = call.bytes;
     lines.texts.push_back(
         fmt::format("Memcpy {} -> {}", call.from.is_cpu() ? "Host" : "Device", call.to.is_cpu() ? "Host" : "Device"));
     event.extra = static_cast<std::uint32_t>(lines.texts.size());
