@@ -4,6 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -92,6 +98,54 @@ TEST(Communicator, AnErrorKnowsTheRanksAndTheExitCode) {
   const DistributedError error("words", {3, 1}, ExitCode::kOutOfMemory);
   EXPECT_THAT(error.ranks(), testing::ElementsAre(1, 3));
   EXPECT_EQ(error.exit_code(), ExitCode::kOutOfMemory);
+}
+
+/// Rank 1 of 4, where the others have these colors and keys.
+class Divided final : public Communicator {
+ public:
+  explicit Divided(std::vector<std::int32_t> colors_and_keys) : all_(std::move(colors_and_keys)) {}
+  int rank() const override { return 1; }
+  int size() const override { return 4; }
+  void monitored_barrier(std::chrono::milliseconds) override {}
+  void abort(std::string_view, ExitCode) noexcept override {}
+  std::vector<int> members;
+  int groups = 0;
+
+ protected:
+  std::shared_ptr<Work> start(const CommRequest& request) override {
+    EXPECT_EQ(request.kind, CommKind::kAllGather);
+    EXPECT_EQ(request.dtype, Dtype::kInt32);
+    std::memcpy(&all_[2], request.input, 2 * sizeof(std::int32_t));
+    std::memcpy(request.output, all_.data(), all_.size() * sizeof(std::int32_t));
+    return std::make_shared<test::DoneWork>();
+  }
+  std::shared_ptr<Communicator> make_group(const std::vector<int>& ranks) override {
+    members = ranks;
+    ++groups;
+    return nullptr;
+  }
+
+ private:
+  std::vector<std::int32_t> all_;
+};
+
+TEST(Split, HasTheRanksOfAColorByTheirKeysAndEqualKeysByTheirRanks) {
+  Divided by_key({5, 9, 0, 0, 5, -3, 4, 0});
+  static_cast<void>(by_key.split(5, 2));
+  EXPECT_THAT(by_key.members, testing::ElementsAre(2, 1, 0));
+  Divided by_rank({5, 7, 0, 0, 6, 7, 5, 7});
+  static_cast<void>(by_rank.split(5, 7));
+  EXPECT_THAT(by_rank.members, testing::ElementsAre(0, 1, 3));
+  Divided zero({0, 0, 0, 0, 1, 0, 0, 0});
+  static_cast<void>(zero.split(0));
+  EXPECT_THAT(zero.members, testing::ElementsAre(0, 1, 3)) << "0 is a color as others are";
+}
+
+TEST(Split, OfANegativeColorIsNoGroupThoughTheOthersMakeTheirs) {
+  Divided ranks({-1, 0, 0, 0, -1, 0, 3, 0});
+  static_cast<void>(ranks.split(-1));
+  EXPECT_TRUE(ranks.members.empty());
+  EXPECT_EQ(ranks.groups, 1) << "every rank takes part in making groups";
 }
 
 }  // namespace

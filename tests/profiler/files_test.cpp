@@ -128,10 +128,10 @@ TEST(ChromeTrace, HasDevicesAsProcessesStreamsAsThreadsAndCountersOfMemory) {
   EXPECT_EQ(event_named(written(recording), "memory of simulated:1")["args"]["live bytes"], 0);
 }
 
-TEST(MemoryHistory, IsTheTextThatReplayReads) {
+TEST(MemoryHistory, IsTheTextThatReplayReadsWithMarksBehindTheLastEvent) {
   profiler::Recording recording;
   recording.has_memory = true;
-  recording.marks = {{.time_ns = 2500, .name = "step 1"}};
+  recording.marks = {{.time_ns = 2500, .name = "step 1"}, {.time_ns = 5000, .name = "step 2"}};
   recording.memory = {{.time_ns = 1000, .address = 1, .bytes = 1, .stream = 4},
                       {.time_ns = 2000, .address = 2, .bytes = -50},
                       {.time_ns = 3000, .address = 1, .bytes = -1},
@@ -141,7 +141,7 @@ TEST(MemoryHistory, IsTheTextThatReplayReads) {
   EXPECT_EQ(
       text_of(path),
       "# name: profiler\n# device: cpu\na 0 50 0\nm recording starts\n#t 1\na 1 1 4\n#t +1\nf 0\nm step 1\n#t +1\n"
-      "f 1\n#t +1\na 2 6 0\n");
+      "f 1\n#t +1\na 2 6 0\nm step 2\n");
 }
 
 }  // namespace

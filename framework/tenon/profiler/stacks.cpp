@@ -109,10 +109,9 @@ void write_memory_history(const Recording& recording, const std::string& path, D
     out.write(lines.allocate(next_id++, bytes, 0));
   }
   if (!seeds.empty()) out.write(lines.recording_starts());
-  std::size_t next_mark = 0;
+  auto mark = recording.marks.begin();
   for (const MemoryEvent& event : recording.memory) {
-    for (; next_mark < recording.marks.size() && recording.marks[next_mark].time_ns <= event.time_ns; ++next_mark)
-      out.write(lines.mark(recording.marks[next_mark].name));
+    for (; mark != recording.marks.end() && mark->time_ns <= event.time_ns; ++mark) out.write(lines.mark(mark->name));
     if (!is_meant(event.device)) continue;
     out.write(lines.at(event.time_ns / 1000));
     if (event.bytes > 0) {
@@ -123,6 +122,7 @@ void write_memory_history(const Recording& recording, const std::string& path, D
       ids.erase(id);
     }
   }
+  for (; mark != recording.marks.end(); ++mark) out.write(lines.mark(mark->name));
   out.close();
 }
 
