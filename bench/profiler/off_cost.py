@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """What scopes cost while nobody listens: two builds of the same tree, one of which does not ask.
 
-  cmake --preset release -B build/without-scopes -DCMAKE_CXX_FLAGS=-DTENON_WITHOUT_SCOPES
-  cmake --build build/without-scopes --target tenon_tensor_overhead tenon_profiler_off_cost
-  rm -rf build/without-scopes/lib/tenon && ln -s ../../release/lib/tenon build/without-scopes/lib/tenon   # the same kernels
-  bench/profiler/off_cost.py build/without-scopes build/release [--layouts 16] [--rounds 5]
+  cmake --preset release -B build/without-scopes -DCMAKE_CXX_FLAGS="-ffunction-sections -DTENON_WITHOUT_SCOPES"
+  cmake --preset release -B build/with-scopes -DCMAKE_CXX_FLAGS=-ffunction-sections
+  for build in build/without-scopes build/with-scopes; do
+    cmake --build $build --target tenon_tensor_overhead tenon_profiler_off_cost
+    rm -rf $build/lib/tenon && ln -s ../../release/lib/tenon $build/lib/tenon   # the same kernels and allocators
+  done
+  bench/profiler/off_cost.py build/without-scopes build/with-scopes [--layouts 16] [--rounds 5]
 
 Instructions are counted by valgrind (callgrind) and the same in every run: what 10,000 more turns take, divided.
 Times are those of tenon_tensor_overhead on one core. Where the linker lays the code moves them by some per cent either
-way, more than what is measured: so each build's library is linked as often as --layouts says, its sections in another
+way, more than what is measured: so each build's library is linked as often as --layouts says, its functions in another
 random order each time (ld.lld --shuffle-sections), and all these run in turn, --rounds times. A layout's time is its
 fastest round. The ratio is that of the medians over the layouts; its interval, of 95 %, comes of drawing layouts anew
 (bootstrap), and "a layout moves it" is half of what lies between the quartiles of one build's layouts.
