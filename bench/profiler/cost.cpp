@@ -1,5 +1,6 @@
 // What recording costs an operator: y = a + b on tiny tensors in turns of rounds, with the profiler off, on, on with
-// memory, and on with shapes too. Prints the median over the rounds and the difference to off.
+// memory, and on with shapes too; and with the call stack of each allocation (LiveRecording) in its place. Prints the
+// median over the rounds and the difference to off.
 //
 //   build/release/bench/profiler/tenon_profiler_cost [rounds]
 #include <tenon/tenon.h>
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
     const char* name;
     std::optional<tenon::profiler::ProfileOptions> options;
     std::vector<double> times;
+    bool records_stacks = false;
   };
   std::vector<Setting> settings;
   settings.push_back({"off", std::nullopt, {}});
@@ -52,9 +54,12 @@ int main(int argc, char** argv) {
   settings.push_back({"on, memory", tenon::profiler::ProfileOptions{.profile_memory = true}, {}});
   settings.push_back(
       {"on, memory, shapes", tenon::profiler::ProfileOptions{.record_shapes = true, .profile_memory = true}, {}});
+  settings.push_back({"off, LiveRecording", std::nullopt, {}, true});
   for (int round = 0; round < rounds; ++round) {
     for (Setting& setting : settings) {
       if (!setting.options) {
+        std::optional<tenon::memory::LiveRecording> recording;
+        if (setting.records_stacks) recording.emplace(tenon::kCPU, /*lists_tensors=*/false);
         setting.times.push_back(nanoseconds_of_an_operator());
         continue;
       }

@@ -1,23 +1,33 @@
 #!/usr/bin/env python3
 """What scopes cost while nobody listens: two builds of the same tree, one of which does not ask.
 
-  cmake --preset release -B build/without-scopes -DCMAKE_CXX_FLAGS=-DTENON_WITHOUT_SCOPES
-  cmake --build build/without-scopes --target tenon_tensor_overhead tenon_profiler_off_cost
-  bench/profiler/off_cost.py build/without-scopes build/release [--rounds 21]
+  cmake --preset release -B build/without-scopes -DCMAKE_CXX_FLAGS="-ffunction-sections -DTENON_WITHOUT_SCOPES"
+  cmake --preset release -B build/with-scopes -DCMAKE_CXX_FLAGS=-ffunction-sections
+  for build in build/without-scopes build/with-scopes; do
+    cmake --build $build --target tenon_tensor_overhead tenon_profiler_off_cost
+    rm -rf $build/lib/tenon && ln -s ../../release/lib/tenon $build/lib/tenon   # the same kernels and allocators
+  done
+  bench/profiler/off_cost.py build/without-scopes build/with-scopes [--layouts 16] [--rounds 5]
 
 Instructions are counted by valgrind (callgrind) and the same in every run: what 10,000 more turns take, divided.
-Times are those of tenon_tensor_overhead, the two builds in turn, on one core; the ratio is the median of the pairs
-with its quartiles. How the linker lays the code moves them by some per cent either way: compare several builds.
+Times are those of tenon_tensor_overhead on one core. Where the linker lays the code moves them by some per cent either
+way, more than what is measured: so each build's library is linked as often as --layouts says, its functions in another
+random order each time (ld.lld --shuffle-sections), and all these run in turn, --rounds times. A layout's time is its
+fastest round. The ratio is that of the medians over the layouts; its interval, of 95 %, comes of drawing layouts anew
+(bootstrap), and "a layout moves it" is half of what lies between the quartiles of one build's layouts.
 """
 import argparse
 import csv
+import os
 import pathlib
+import random
 import statistics
 import subprocess
 import tempfile
 
 PROGRAMS = ["empty", "add", "add_recorded", "select", "chain"]
 FEW, MANY = 2000, 12000
+LIBRARY, SONAME = "libtenon.so.0.1.0", "libtenon.so.0.1"
 
 
 def instructions(build, program):
@@ -27,43 +37,83 @@ def instructions(build, program):
             run = subprocess.run(
                 ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
                  build / "bench/profiler/tenon_profiler_off_cost", program, str(times)],
-                capture_output=True, text=True, check=True)
+                capture_output=True, text=True, check=True, env={**os.environ, "LD_LIBRARY_PATH": str(build / "lib")})
         counts.append(int(run.stderr.split("Collected :")[1].split()[0]))
     return (counts[1] - counts[0]) / (MANY - FEW)
 
 
-def times(build):
+def relinked(build, folder, seed):
+    """A folder with the build's library, its sections in an order of their own, and its plugins beside it."""
+    commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "lib/" + LIBRARY], capture_output=True, text=True,
+                              check=True).stdout
+    link = next(line for line in commands.splitlines()[::-1] if f"-o lib/{LIBRARY}" in line)
+    link = link[link.index("/"):].split(" && ")[0]  # ": && c++ … && :"
+    library = folder / "lib"
+    library.mkdir(parents=True)
+    link = link.replace(f"-o lib/{LIBRARY}", f"-fuse-ld=lld -Wl,--shuffle-sections=.text*={seed} -o {library / LIBRARY}")
+    subprocess.run(link, shell=True, cwd=build, check=True)
+    (library / SONAME).symlink_to(LIBRARY)
+    (library / "tenon").symlink_to((build / "lib/tenon").resolve())
+    return library
+
+
+def times(build, library):
     run = subprocess.run(
-        ["taskset", "-c", "1", build / "bench/tensor/tenon_tensor_overhead", "--benchmark_format=csv", "--benchmark_min_time=0.05"],
-        capture_output=True, text=True, check=True)
+        ["taskset", "-c", "1", build / "bench/tensor/tenon_tensor_overhead", "--benchmark_format=csv",
+         "--benchmark_min_time=0.05"],
+        capture_output=True, text=True, check=True, env={**os.environ, "LD_LIBRARY_PATH": str(library)})
     rows = csv.DictReader(run.stdout[run.stdout.index("name,"):].splitlines())
     return {row["name"]: float(row["cpu_time"]) for row in rows}
+
+
+def interval(without, with_scopes, draws=4000):
+    """Of the ratio of the medians, of 95 %."""
+    generator = random.Random(1)
+    ratios = sorted(
+        statistics.median(generator.choices(with_scopes, k=len(with_scopes))) /
+        statistics.median(generator.choices(without, k=len(without))) for _ in range(draws))
+    return ratios[draws // 40], ratios[-draws // 40]
+
+
+def spread(values):
+    low, middle, high = statistics.quantiles(values, n=4)
+    return (high - low) / 2 / middle
+
+
+def compare_times(builds, layouts, rounds):
+    fastest = {}  # (build, benchmark) -> by layout
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = [[relinked(build, pathlib.Path(folder) / f"{number}-{seed}", seed + 1) for seed in range(layouts)]
+                     for number, build in enumerate(builds)]
+        for turn in range(rounds):
+            for layout in range(layouts):
+                for number in ((0, 1) if (turn + layout) % 2 == 0 else (1, 0)):
+                    for name, time in times(builds[number], libraries[number][layout]).items():
+                        of_layouts = fastest.setdefault((number, name), [float("inf")] * layouts)
+                        of_layouts[layout] = min(of_layouts[layout], time)
+    print("\n| benchmark | without, median | with, median | ratio | 95 % | a layout moves it |\n|---|---:|---:|---:|---:|---:|")
+    for name in [name for number, name in fastest if number == 0]:
+        without, with_scopes = fastest[0, name], fastest[1, name]
+        low, high = interval(without, with_scopes)
+        print(f"| `{name}` | {statistics.median(without):.4g} | {statistics.median(with_scopes):.4g} "
+              f"| {statistics.median(with_scopes) / statistics.median(without):.3f} | {low:.3f} to {high:.3f} "
+              f"| ± {100 * max(spread(without), spread(with_scopes)):.1f} % |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("without", type=pathlib.Path)
     parser.add_argument("with_scopes", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--layouts", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    if options.rounds < 2:
-        parser.error(f"--rounds is {options.rounds}: quartiles need 2 at least")
+    if options.layouts < 2 or options.rounds < 1:
+        parser.error(f"--layouts is {options.layouts} and --rounds {options.rounds}: quartiles need 2 layouts at least")
     print("| program | instructions without | with | ratio |\n|---|---:|---:|---:|")
     for program in PROGRAMS:
         without, with_scopes = instructions(options.without, program), instructions(options.with_scopes, program)
         print(f"| `{program}` | {without:.0f} | {with_scopes:.0f} | {with_scopes / without:.3f} |", flush=True)
-    pairs = {}
-    for turn in range(options.rounds):
-        builds = [options.without, options.with_scopes]
-        measured = {build: times(build) for build in (builds if turn % 2 == 0 else builds[::-1])}
-        for name in measured[options.without]:
-            pairs.setdefault(name, []).append((measured[options.without][name], measured[options.with_scopes][name]))
-    print("\n| benchmark | without, fastest | with, fastest | median of pairs | quartiles |\n|---|---:|---:|---:|---:|")
-    for name, both in pairs.items():
-        ratios = sorted(after / before for before, after in both)
-        low, _, high = statistics.quantiles(ratios, n=4)
-        print(f"| `{name}` | {min(b for b, _ in both):.4g} | {min(a for _, a in both):.4g} "
-              f"| {statistics.median(ratios):.3f} | {low:.3f} to {high:.3f} |")
+    compare_times([options.without.resolve(), options.with_scopes.resolve()], options.layouts, options.rounds)
 
 
 if __name__ == "__main__":

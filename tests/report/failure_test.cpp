@@ -138,7 +138,7 @@ TEST_F(FailedRun, NamesATensorThatIsHeldThoughNobodyUsesItAnyMore) {
   EXPECT_FALSE(idle.is_known) << "it is the first step";
   const std::string text = failure_text(report);
   EXPECT_THAT(text, HasSubstr("What was held too long: 1.00 MiB that nothing keeps for backward"));
-  EXPECT_THAT(text, HasSubstr("operators before, in sum; whether it would be used again is not known in a first step"));
+  EXPECT_THAT(text, HasSubstr("operators before, in sum; the step before had none like it: it may be used again"));
   EXPECT_THAT(text, Not(HasSubstr("Nothing was given back too late")));
   EXPECT_THAT(attribution_json(report), HasSubstr("\"idle\":[{"));
 }

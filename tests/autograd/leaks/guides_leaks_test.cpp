@@ -291,6 +291,15 @@ TEST(GuidesLeaks, AHookThatCapturedItsTensorIsNamedWithTheLineThatHungItThere) {
   EXPECT_EQ(report.leaks.size(), 1U) << report.text();
 }
 
+TEST(GuidesLeaks, TheNodesThatAHookKeepsAreNotLaidToALongHistoryThatGrowsNoMore) {
+  const memory::LiveRecording recording;  // so that the history is known
+  Tensor total = tenon::zeros({}).requires_grad_();
+  for (int i = 0; i < 40; ++i) total = total + 1;
+  const LeakReport report = program::captured_hook();
+  EXPECT_NE(named(report, LeakKind::kHook, program::line_of_hook), nullptr);
+  EXPECT_EQ(report.leaks.size(), 1U) << report.text();
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their heaps have other blocks
 TEST(GuidesLeaks, AHookThatKeepsItsTensorBehindASharedPointerIsNamedToo) {
   int word = 0, copy = 0;

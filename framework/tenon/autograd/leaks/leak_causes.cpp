@@ -232,9 +232,20 @@ class Causes {
             .chain = chain_of(cause)};
   }
 
+  /// By which the histories grow that only hooks hold, as leaks that were found say.
+  double nodes_of_hooks(const std::vector<Leak>& leaks) const {
+    double steps = 0;
+    for (const Leak& leak : leaks)
+      if (leak.kind == LeakKind::kHook && leak.bytes_per_step > 0)
+        steps = std::max(steps, static_cast<double>(leak.bytes) / leak.bytes_per_step);
+    std::size_t nodes = 0;
+    for (const HeldTensor* root : holders_.roots()) nodes += root->by_program == 0 ? holders_.node_count(root) : 0;
+    return steps > 0 ? static_cast<double>(nodes) / steps : 0;
+  }
+
   void add_growing_history(std::vector<Leak>& leaks, double nodes_per_step) {
     const auto is_history = [](const Leak& leak) { return leak.kind == LeakKind::kKeptGraph; };
-    if (nodes_per_step <= 0 || std::ranges::any_of(leaks, is_history)) return;
+    if (nodes_per_step - nodes_of_hooks(leaks) < 0.5 || std::ranges::any_of(leaks, is_history)) return;
     const HeldTensor* root = nullptr;
     std::size_t nodes = 0;
     for (const HeldTensor* one : holders_.roots()) {

@@ -1,11 +1,11 @@
-// Walking stacks with the unwinder, naming frames with libbacktrace where it was found at build time, else with dladdr.
+// Naming frames with libbacktrace where it was found at build time, else with dladdr.
 // Not by Boost.Stacktrace: a history walks a stack for each allocation, with a bound on frames, into numbers that it
 // names once; that library names each frame of each stack anew, through the same two.
 #include <tenon/core/demangled.h>
 #include <tenon/memory/history/call_stack.h>
+#include <tenon/memory/history/stack_walk.h>
 
 #include <dlfcn.h>
-#include <unwind.h>
 
 // GCC has backtrace.h among its own headers, where clang-tidy does not look.
 #if defined(TENON_HAVE_LIBBACKTRACE) && !__has_include(<backtrace.h>)
@@ -18,85 +18,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 
 namespace tenon {
 
 namespace {
-
-// Note [Walking a stack again]: the unwinder needs a fifth of a microsecond a frame, and most of a stack is that of the
-// walk before. So each frame is kept with the place of its return address. Where a walk meets a frame that the walk
-// before had at the same place, and the places of all frames outside of it still hold what they held, the rest is as it
-// was. (x86-64 has the return address next to the frame; elsewhere every frame is walked.)
-struct Frame {
-  std::uintptr_t address = 0;
-  const std::uintptr_t* place = nullptr;  ///< where it stands; null where that is not known
-};
-struct Walk {
-  std::array<Frame, kMostStackFrames> frames;
-  std::size_t count = 0;
-  bool is_whole = false;  ///< it ended where the stack does
-};
-
-/// A walk under way, and the one before.
-struct Walking {
-  std::unique_ptr<Walk> now = std::make_unique<Walk>(), before = std::make_unique<Walk>();
-  std::size_t next = 0;  ///< in `before`: places within are inside of what has been met
-};
-
-__attribute__((no_sanitize("address"))) const std::uintptr_t* place_of(_Unwind_Context* context,
-                                                                       std::uintptr_t address) {
-#if defined(__x86_64__)
-  const auto* place = reinterpret_cast<const std::uintptr_t*>(_Unwind_GetCFA(context)) - 1;
-  return *place == address ? place : nullptr;
-#else
-  (void)context, (void)address;
-  return nullptr;
-#endif
-}
-
-/// Takes over the rest of the walk before, where it goes on as that did from its frame `at` on.
-__attribute__((no_sanitize("address"))) bool goes_on_as_before(Walking& walking, std::size_t at) {
-  Walk& now = *walking.now;
-  const Walk& before = *walking.before;
-  const std::size_t rest = before.count - at;
-  if (!before.is_whole && now.count + rest < kMostStackFrames) return false;
-  const std::size_t taken = std::min(rest, kMostStackFrames - now.count);
-  for (std::size_t i = at; i < at + taken; ++i)
-    if (before.frames[i].place == nullptr || *before.frames[i].place != before.frames[i].address) return false;
-  std::copy_n(before.frames.begin() + static_cast<std::ptrdiff_t>(at), taken,
-              now.frames.begin() + static_cast<std::ptrdiff_t>(now.count));
-  now.count += taken;
-  now.is_whole = before.is_whole && taken == rest;
-  return true;
-}
-
-_Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
-  auto& walking = *static_cast<Walking*>(data);
-  Walk& now = *walking.now;
-  const std::uintptr_t address = _Unwind_GetIP(context);
-  if (address == 0) return _URC_NO_REASON;
-  const Frame frame{address, place_of(context, address)};
-  if (frame.place != nullptr) {
-    const Walk& before = *walking.before;
-    while (walking.next < before.count && before.frames[walking.next].place < frame.place) ++walking.next;
-    if (walking.next < before.count && before.frames[walking.next].place == frame.place &&
-        before.frames[walking.next].address == address && goes_on_as_before(walking, walking.next))
-      return _URC_END_OF_STACK;
-  }
-  now.frames[now.count++] = frame;
-  return now.count == kMostStackFrames ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
-
-/// Made for a thread that walks.
-Walking& walking_of_thread() {
-  thread_local std::unique_ptr<Walking> walking;
-  if (!walking) walking = std::make_unique<Walking>();
-  return *walking;
-}
 
 /// Hands on the functions of one address; the outermost waits for its full name.
 struct Naming {
@@ -176,23 +103,10 @@ std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
 
 }  // namespace
 
-std::size_t walk_call_stack(std::span<void*, kMostStackFrames> addresses) {
-  Walking& walking = walking_of_thread();
-  std::swap(walking.now, walking.before);
-  Walk& now = *walking.now;
-  now.count = 0;
-  now.is_whole = false;
-  walking.next = 0;
-  if (_Unwind_Backtrace(&add_frame, &walking) == _URC_END_OF_STACK) now.is_whole = true;
-  // Inside the call, not after it.
-  for (std::size_t i = 0; i < now.count; ++i) addresses[i] = reinterpret_cast<void*>(now.frames[i].address - 1);
-  return now.count;
-}
-
 std::vector<void*> capture_call_stack() {
   std::array<void*, kMostStackFrames> addresses;
   const std::size_t count = walk_call_stack(addresses);
-  return {addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count)};
+  return std::vector<void*>(addresses.data(), addresses.data() + count);
 }
 
 std::vector<StackFrame> symbolize(const std::vector<void*>& addresses) {

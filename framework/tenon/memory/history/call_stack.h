@@ -3,20 +3,13 @@
 
 #include <tenon/memory/call_stacks.h>
 
-#include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace tenon {
 
-/// Frames outside of so many are left out.
-inline constexpr std::size_t kMostStackFrames = 48;
-
-/// Return addresses of this thread, innermost first.
+/// Return addresses of this thread, innermost first: those of walk_call_stack().
 std::vector<void*> capture_call_stack();
-/// The same without a byte of the heap but a thread's first time: how many there are.
-std::size_t walk_call_stack(std::span<void*, kMostStackFrames> addresses);
 
 /// Functions, files and lines as far as the debug information knows them; inlined functions have frames of their own.
 std::vector<StackFrame> symbolize(const std::vector<void*>& addresses);

@@ -1,6 +1,6 @@
 // Equal stacks are found by a hash over their addresses.
-#include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/history/stack_table.h>
+#include <tenon/memory/history/stack_walk.h>
 
 #include <algorithm>
 #include <array>

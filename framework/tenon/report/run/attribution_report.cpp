@@ -332,7 +332,7 @@ std::string idle_text(const memory::AttributionReport& at_failure, std::size_t m
                         format_bytes(idle.whose.bytes), whose(idle.whose), idle.operators_ago,
                         idle.last_use.empty() ? "no operator" : idle.last_use,
                         idle.is_known ? "in the step before it was not used again either"
-                                      : "whether it would be used again is not known in a first step");
+                                      : "the step before had none like it: it may be used again");
   }
   return text;
 }
