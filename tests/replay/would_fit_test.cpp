@@ -105,6 +105,21 @@ TEST(WouldFit, OfEqualPeaksWhatAsksTheDeviceAgainAndAgainComesLast) {
   EXPECT_EQ(report.others[0].peak_reserved_bytes, report.others[1].peak_reserved_bytes);
 }
 
+TEST(WouldFit, WhatTakesALongBlockInSeveralPiecesAndKeepsThemIsNotSlow) {
+  load_all_plugins();
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += fmt::format("a {} {} 0\n", i, 2 * GiB);
+  text += fmt::format("f 3\na 20 {} 0\n", 2 * GiB);
+  const FitReport report = what_would_fit(
+      read_one(text), {"keeping", keeping_policy()},
+      {{"mortise", allocator_from_spec("mortise")}, {"direct", allocator_from_spec("direct")}}, 48 * GiB);
+  ASSERT_EQ(report.others.size(), 2u);
+  EXPECT_EQ(report.others[0].label, "mortise");
+  EXPECT_GT(report.others[0].device_calls, 21u) << "no block of this history needs several pieces";
+  EXPECT_FALSE(report.others[0].is_slow);
+  EXPECT_TRUE(report.others[1].is_slow) << "a call for each request, and one for each free";
+}
+
 TEST(PlanOfHistory, ServesEveryRequestOfTheHistoryAtItsPeak) {
   load_all_plugins();
   const Trace trace = read_one(test::pinned_segments(test::kSmallPinned));

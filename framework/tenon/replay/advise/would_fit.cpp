@@ -32,6 +32,14 @@ Job job_of(const Trace& trace, const FitCandidate& candidate, std::uint64_t capa
   return job;
 }
 
+/// Segments come and go with the blocks, or pages do. One that takes a long block in several pieces and keeps them has
+/// more calls than blocks at first, and none after that. The pages of a plan are mapped once: not asked for one.
+bool is_slow(const ReplayRow& row) {
+  const bool goes_with_the_blocks =
+      row.device_allocations + row.device_frees > row.allocations && row.device_frees > row.frees / 2;
+  return goes_with_the_blocks || row.device_calls() > row.allocations / 4 + 1000;
+}
+
 FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
   const std::uint64_t calls = row.device_calls();
   return {.label = candidate.label,
@@ -41,9 +49,7 @@ FitAttempt attempt_of(const FitCandidate& candidate, const ReplayRow& row) {
           .first_oom_event = row.first_oom_event,
           .peak_reserved_bytes = row.peak_reserved_bytes,
           .device_calls = calls,
-          // Segments that come and go with the blocks, or pages that do. Those of a plan are mapped once.
-          .is_slow = !candidate.is_planned && (row.device_allocations + row.device_frees > row.allocations ||
-                                               calls > row.allocations / 4 + 1000),
+          .is_slow = !candidate.is_planned && is_slow(row),
           .failure = row.failure,
           .failed_event = row.failed_event};
 }
