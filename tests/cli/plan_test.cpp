@@ -67,6 +67,14 @@ TEST_F(PlanVerb, ACapacityThatIsTooSmallHasItsCodeAndItsNumbers) {
   EXPECT_EQ(tenon({"plan", "problem.csv", "--capacity", "8", "-q"}).code, 0);
 }
 
+TEST_F(PlanVerb, ACapacityBelowAFixedOffsetIsNotPutDownToWhatLives) {
+  folder_.write("fixed.csv", "id,lower,upper,size,offset\na,0,5,10,0\nb,0,5,10,100\n");
+  const Said said = tenon({"plan", "fixed.csv", "--capacity", "50", "-q"});
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("every packing was ruled out, so that no plan is lower than 110 bytes"),
+                                testing::Not(HasSubstr("live at once"))));
+}
+
 TEST_F(PlanVerb, RowsOfAHistoryAreNamedByTheNumbersOfItsRequests) {
   ASSERT_EQ(tenon({"plan", "x.trace", "-o", "x.csv", "-q"}).code, 0);
   EXPECT_THAT(

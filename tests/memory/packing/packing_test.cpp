@@ -113,6 +113,15 @@ TEST(Packing, KeepsFixedOffsets) {
   EXPECT_TRUE(result.is_optimal());
 }
 
+TEST(Packing, WhatLivesAtOnceIsTheSumOfSizesWhereverTheyAreFixed) {
+  const std::vector<Buffer> buffers = {{.lower = 0, .upper = 5, .size = 10, .offset = 0},
+                                       {.lower = 0, .upper = 5, .size = 10, .offset = 100}};
+  const PackResult result = pack(buffers);
+  EXPECT_EQ(result.load, 20U);
+  EXPECT_EQ(result.lower_bound, 110U);
+  EXPECT_EQ(result.height, 110U);
+}
+
 TEST(Packing, RefusesFixedOffsetsThatOverlap) {
   const std::vector<Buffer> buffers = {{.lower = 0, .upper = 4, .size = 4, .offset = 2},
                                        {.lower = 1, .upper = 3, .size = 2, .offset = 4}};

@@ -32,7 +32,11 @@ class Packing {
     check_problem(buffers_);
     check_fixed();
     result_.offsets.resize(buffers_.size());
-    result_.load = lower_bound_ = buffers_.empty() ? 0 : Timeline(buffers_).lower_bound();
+    if (!buffers_.empty()) {
+      const Timeline timeline(buffers_);
+      result_.load = std::ranges::max(timeline.load());
+      lower_bound_ = timeline.lower_bound();
+    }
     for (Order& indices : components(buffers_)) begin(std::move(indices));
     while (Component* const next = worst()) {
       if (is_over()) break;

@@ -122,7 +122,7 @@ std::string plan_sentence(const PlanSummary& summary) {
     return fmt::format("{}: does not fit in {}: {}, so that no plan is lower than {}. The lowest found takes {}",
                        summary.name, exact(*summary.capacity),
                        result.load > *summary.capacity ? fmt::format("{} live at once", exact(result.load))
-                                                       : "all packings were searched",
+                                                       : "every packing was ruled out",
                        exact(result.lower_bound), exact(result.height));
   }
   if (!summary.fits()) {
