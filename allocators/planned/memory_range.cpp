@@ -205,7 +205,15 @@ void MemoryRange::settle() {
   }
 }
 
-std::size_t MemoryRange::shrink(std::size_t bytes) {
+std::size_t MemoryRange::missing_bytes(std::size_t offset, std::size_t bytes) const {
+  if (page_bytes_ == 0 || bytes == 0) return 0;
+  std::size_t missing = 0;
+  for (std::size_t page = offset / page_bytes_; page <= (offset + bytes - 1) / page_bytes_; ++page)
+    if (!has_page(page)) missing += page_bytes_;
+  return missing;
+}
+
+std::size_t MemoryRange::shrink(std::size_t bytes, std::size_t kept_offset, std::size_t kept_bytes) {
   if (page_bytes_ == 0) {
     if (active_ != 0 || reserved_ == 0 || bytes == 0) return 0;
     source_.release(base_, bytes_);
@@ -217,7 +225,8 @@ std::size_t MemoryRange::shrink(std::size_t bytes) {
     if (tile->second.state != BlockState::kFree) continue;
     const std::size_t begin = align_up(tile->first, page_bytes_) / page_bytes_;
     for (std::size_t page = (tile->first + tile->second.bytes) / page_bytes_; page-- > begin && given < bytes;) {
-      if (!has_page(page)) continue;
+      const bool is_kept = page * page_bytes_ < kept_offset + kept_bytes && (page + 1) * page_bytes_ > kept_offset;
+      if (!has_page(page) || is_kept) continue;
       drop_page(page);
       given += page_bytes_;
     }

@@ -58,8 +58,10 @@ class MemoryRange {
   /// No work uses anything free: the caller has waited for all streams.
   void settle();
   /// Takes pages from under free tiles, from the top, until `bytes` are given back; a range of one piece as a whole,
-  /// which is then empty(). All is settled. Returns the bytes.
-  std::size_t shrink(std::size_t bytes);
+  /// which is then empty(). All is settled. Pages of [kept_offset, kept_offset + kept_bytes) stay. Returns the bytes.
+  std::size_t shrink(std::size_t bytes, std::size_t kept_offset = 0, std::size_t kept_bytes = 0);
+  /// Of the pages of [offset, offset + bytes), those without memory.
+  std::size_t missing_bytes(std::size_t offset, std::size_t bytes) const;
   /// Nothing is handed out, and there is no memory behind it.
   bool is_empty() const { return active_ == 0 && reserved_ == 0; }
 

@@ -22,6 +22,9 @@ constexpr std::size_t kMostBytes = 16 * TiB;
 /// Places that the plan leaves free are tried so often.
 constexpr int kLeftoverAttempts = 8;
 
+/// Reserved memory may be above the plan's bound by such a part and so much, before idle pages of it go back.
+constexpr std::size_t kAboveBoundFraction = 50, kAboveBoundBytes = 4 * MiB;
+
 /// What is taken from a source without virtual memory for a request: PyTorch's steps.
 std::size_t segment_bytes(std::size_t bytes) {
   if (bytes <= 1 * MiB) return 2 * MiB;
@@ -164,7 +167,21 @@ Tile* PlannedAllocator::serve_from_plan(const Request& request, std::size_t byte
   if (block.offset % request.alignment != 0) return nullptr;
   if (!plan_range_) plan_range_ = make_range(follower_->plan().height, 0);
   has_no_plan_range_ = !plan_range_;
-  return plan_range_ ? plan_range_->take_at(block.offset, bytes, request.stream) : nullptr;
+  if (!plan_range_) return nullptr;
+  stay_below_bound(block.offset, bytes);
+  return plan_range_->take_at(block.offset, bytes, request.stream);
+}
+
+/// A plan whose packing is far above what lives at once has idle pages somewhere at any time: these go back before the
+/// device is asked for more than a little above that. Each costs calls, so plans that are packed well keep theirs.
+void PlannedAllocator::stay_below_bound(std::size_t offset, std::size_t bytes) {
+  const packing::Plan& plan = follower_->plan();
+  const std::size_t enough = plan.lower_bound + plan.lower_bound / kAboveBoundFraction + kAboveBoundBytes;
+  if (!source_traits_.virtual_memory || plan.height <= enough) return;
+  const std::size_t missing = plan_range_->missing_bytes(offset, bytes), reserved = reserved_bytes();
+  if (missing == 0 || reserved + missing <= enough) return;
+  settle_all();
+  static_cast<void>(plan_range_->shrink(reserved + missing - enough, offset, bytes));
 }
 
 /// Where nothing of the plan will be: however long the block lives, it is in nobody's way.

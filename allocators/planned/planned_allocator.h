@@ -53,6 +53,7 @@ class PlannedAllocator final : public Allocator {
 
   Tile* serve(const Request& request, std::size_t bytes);
   Tile* serve_from_plan(const Request& request, std::size_t bytes);
+  void stay_below_bound(std::size_t offset, std::size_t bytes);
   Tile* serve_from_leftover(const Request& request, std::size_t bytes);
   Tile* serve_beside(const Request& request, std::size_t bytes);
   Tile* serve_anywhere(const Request& request, std::size_t bytes);

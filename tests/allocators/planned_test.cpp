@@ -127,6 +127,26 @@ TEST_F(Planned, ARunOfItsPlanTakesThePlansHeight) {
   }
 }
 
+TEST_F(Planned, IdlePagesOfALoosePlanGoBackBeforeMoreThanALittleAboveItsBoundIsTaken) {
+  Steps run;
+  for (std::size_t i = 0; i < 40; ++i) {
+    run.push_back({.bytes = 10 * MiB});
+    run.push_back({.freed = i});
+  }
+  packing::Plan plan = plan_of_run(run);
+  ASSERT_EQ(plan.lower_bound, 10 * MiB);
+  for (std::size_t i = 1; i < plan.blocks.size(); i += 2) plan.blocks[i].offset = 100 * MiB;
+  plan.height = 110 * MiB;
+  AddressOnlySource source({.page_bytes = 2 * MiB});
+  const auto allocator = make(source, {{"plan", write(plan)}});
+  EXPECT_LE(play(*allocator, source, run), 14 * MiB) << "1.02 of what lives, and 4 MiB";
+  // What was packed well keeps its pages, however long they are idle.
+  AddressOnlySource other({.page_bytes = 2 * MiB});
+  const auto keeping = make(other, {{"plan", write(plan_of_run(training_run(2)))}});
+  const std::size_t peak = play(*keeping, other, training_run(2));
+  EXPECT_EQ(other.used_bytes(), peak);
+}
+
 TEST_F(Planned, LongerRunsGoThroughTheStepsOfThePlanAgain) {
   const packing::Plan plan = plan_of_run(training_run(3));
   AddressOnlySource source;
