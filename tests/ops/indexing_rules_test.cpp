@@ -20,7 +20,7 @@ using Positions = std::vector<std::optional<Tensor>>;
 Tensor rows_of_three() { return arange(6).view({2, 3}); }
 
 template <class T>
-std::string printed(const T& value) {
+std::string as_written(const T& value) {
   std::ostringstream stream;
   stream << value;
   return stream.str();
@@ -263,18 +263,18 @@ TEST(IndexOperator, TakesWholeNumbersAndTensorsOfOne) {
 }
 
 TEST(IndexText, EveryKindOfIndexPrintsAsItIsWritten) {
-  EXPECT_EQ(printed(TensorIndex(None)), "None");
-  EXPECT_EQ(printed(TensorIndex(Ellipsis)), "...");
-  EXPECT_EQ(printed(TensorIndex("...")), "...");
-  EXPECT_EQ(printed(TensorIndex(-4)), "-4");
-  EXPECT_EQ(printed(TensorIndex(true)), "true");
-  EXPECT_EQ(printed(TensorIndex(false)), "false");
-  EXPECT_EQ(printed(TensorIndex(Slice(1, 5, 2))), "1:5:2");
-  EXPECT_EQ(printed(TensorIndex(Slice())), "0:9223372036854775807:1");
-  EXPECT_EQ(printed(TensorIndex(tensor({1, 2}))), printed(tensor({1, 2})));
-  EXPECT_EQ(printed(std::vector<TensorIndex>{}), "()");
-  EXPECT_EQ(printed(std::vector<TensorIndex>{1}), "(1)");
-  EXPECT_EQ(printed(std::vector<TensorIndex>{None, 1, Ellipsis, Slice(0, 2)}), "(None, 1, ..., 0:2:1)");
+  EXPECT_EQ(as_written(TensorIndex(None)), "None");
+  EXPECT_EQ(as_written(TensorIndex(Ellipsis)), "...");
+  EXPECT_EQ(as_written(TensorIndex("...")), "...");
+  EXPECT_EQ(as_written(TensorIndex(-4)), "-4");
+  EXPECT_EQ(as_written(TensorIndex(true)), "true");
+  EXPECT_EQ(as_written(TensorIndex(false)), "false");
+  EXPECT_EQ(as_written(TensorIndex(Slice(1, 5, 2))), "1:5:2");
+  EXPECT_EQ(as_written(TensorIndex(Slice())), "0:9223372036854775807:1");
+  EXPECT_EQ(as_written(TensorIndex(tensor({1, 2}))), as_written(tensor({1, 2})));
+  EXPECT_EQ(as_written(std::vector<TensorIndex>{}), "()");
+  EXPECT_EQ(as_written(std::vector<TensorIndex>{1}), "(1)");
+  EXPECT_EQ(as_written(std::vector<TensorIndex>{None, 1, Ellipsis, Slice(0, 2)}), "(None, 1, ..., 0:2:1)");
   EXPECT_EQ(message_of([] { TensorIndex(".."); }), "Expected \"...\" to represent an ellipsis index, but got \"..\"");
 }
 
