@@ -2,6 +2,7 @@
 // an empty index or a tensor without dimensions gives, and what is said of those that do not fit.
 #include "../support/message_of.h"
 
+#include <tenon/ops/indexing/repeat_interleave.h>
 #include <tenon/ops/indexing/search.h>
 #include <tenon/ops/indexing/sets.h>
 #include <tenon/ops/ops.h>
@@ -175,6 +176,87 @@ TEST(Isin, TakesANumberAsItsElement) {
   EXPECT_TRUE(isin(2, tensor({1, 2})).equal(tensor(true)));
   EXPECT_TRUE(isin(3, tensor({1, 2})).equal(tensor(false)));
   EXPECT_TRUE(isin(2, tensor({1, 2}), false, true).equal(tensor(false)));
+}
+
+TEST(RepeatInterleave, TakesOneNumberOfTimesForAllOrOneForEach) {
+  const Tensor x = two_rows();
+  EXPECT_TRUE(x.repeat_interleave(tensor({2}), 1).equal(tensor({{0, 0, 1, 1, 2, 2}, {3, 3, 4, 4, 5, 5}})));
+  EXPECT_TRUE(x.repeat_interleave(tensor(2), -1).equal(tensor({{0, 0, 1, 1, 2, 2}, {3, 3, 4, 4, 5, 5}})));
+  EXPECT_TRUE(x.repeat_interleave(tensor({0, 2}), 0).equal(tensor({{3, 4, 5}, {3, 4, 5}})));
+  EXPECT_TRUE(x.repeat_interleave(tensor({2})).equal(tensor({0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5})));
+  EXPECT_EQ(x.repeat_interleave(tensor(0), 0).sizes().vec(), (Sizes{0, 3}));
+  EXPECT_TRUE(tenon::repeat_interleave(tensor({0, 2, 1})).equal(tensor({1, 1, 2})));
+  EXPECT_EQ(tenon::repeat_interleave(no_positions({0})).sizes().vec(), (Sizes{0}));
+  EXPECT_EQ(message_of([&] {
+              x.repeat_interleave(tensor({1, 2, 3}), 0);
+            }),
+            "repeats must have the same size as input along dim, but got repeats.size(0) = 3 and input.size(0) = 2");
+  EXPECT_EQ(message_of([&] { x.repeat_interleave(tensor({{1}}), 0); }), "repeats must be 0-dim or 1-dim tensor");
+  EXPECT_EQ(message_of([&] { x.repeat_interleave(tensor({1, -1}), 0); }), "repeats can not be negative");
+  EXPECT_EQ(message_of([&] { x.repeat_interleave(tensor({1.f, 2.f}), 0); }), "repeats has to be Long or Int tensor");
+  EXPECT_EQ(message_of([] { tenon::repeat_interleave(tensor(1)); }),
+            "repeat_interleave only accept 1D vector as repeat");
+  EXPECT_EQ(tenon::repeat_interleave(tensor({1, 2}), std::optional<std::int64_t>(3)).numel(), 3);
+  EXPECT_THROW(tenon::repeat_interleave(tensor({1, 2}), std::optional<std::int64_t>(4)), Error)
+      << "more than the repeats sum up to";
+}
+
+TEST(MaskedScatter, TakesAsManyElementsAsItsMaskHasOnes) {
+  Tensor x = two_rows();
+  EXPECT_TRUE(
+      x.masked_scatter(tensor({true, false, true}), tensor({7, 8, 9, 10})).equal(tensor({{7, 1, 8}, {9, 4, 10}})));
+  EXPECT_TRUE(
+      x.masked_scatter(tensor({true, false, true}), tensor({7, 8, 9, 10, 11})).equal(tensor({{7, 1, 8}, {9, 4, 10}})))
+      << "what is left over stays unread";
+  EXPECT_TRUE(x.masked_scatter(tensor(false), no_positions({0})).equal(x));
+  EXPECT_EQ(message_of([&] { x.masked_scatter_(tensor({1}), x); }),
+            "masked_scatter_ only supports boolean masks, but got mask with dtype Long");
+  EXPECT_THROW(x.masked_scatter_(tensor({true, false, true}), tensor({7, 8, 9})), Error);
+  EXPECT_THROW(x.masked_scatter_(tensor({true}), tensor({7.f})), Error);
+  EXPECT_TRUE(x.equal(two_rows())) << "nothing has been written";
+}
+
+TEST(Put, CountsPlacesThroughTheWholeTensor) {
+  const Tensor x = two_rows();
+  EXPECT_TRUE(x.put(tensor({-1, 0}), tensor({9, 8})).equal(tensor({{8, 1, 2}, {3, 4, 9}})));
+  EXPECT_TRUE(x.put(tensor({0, 0}), tensor({9, 8}), true).equal(tensor({{17, 1, 2}, {3, 4, 5}})));
+  EXPECT_TRUE(x.take(tensor({{5, -6}})).equal(tensor({{5, 0}})));
+  EXPECT_THROW(x.put(tensor({6}), tensor({1})), Error);
+  EXPECT_THROW(x.take(tensor({-7})), Error);
+  EXPECT_EQ(message_of([&] { x.put(tensor({0}), tensor({1.f})); }),
+            "put_(): self and source expected to have the same dtype, but got self.dtype = Long and source.dtype = "
+            "Float");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              x.put(tensor({0, 1}), tensor({1}));
+            }),
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = 1, "
+            "index.numel() = 2");
+}
+
+TEST(Embedding, TakesAMatrixAndIntegers) {
+  EXPECT_EQ(message_of([] {
+              embedding(tensor({1.f, 2.f}), tensor({0}));
+            }),
+            "embedding: 'weight' must be 2-D, got size [2]");
+  EXPECT_EQ(message_of([] {
+              embedding(ones({2, 2}), tensor({0.f}));
+            }),
+            "embedding: expected indices of type Long or Int, but got Float");
+  EXPECT_EQ(embedding(ones({2, 3}), tensor(1)).sizes().vec(), (Sizes{3}));
+  EXPECT_EQ(embedding(ones({2, 3}), no_positions({4, 0})).sizes().vec(), (Sizes{4, 0, 3}));
+  EXPECT_THROW(embedding(ones({2, 3}), tensor({2})), Error);
+}
+
+TEST(Literal, ListsOfDifferentSizesOrKindsAreShownAsTheyAreWritten) {
+  EXPECT_EQ(message_of([] {
+              tensor({{1, 2}, {3}});
+            }),
+            "Expected all sub-lists to have sizes: 2 (e.g. {1, 2}), but got sub-list {3} with sizes: 1");
+  EXPECT_EQ(message_of([] {
+              tensor({{1, 2}, {3., 4.}});
+            }),
+            "Expected all elements of the tensor to have the same scalar type: Int, but got element of scalar type: "
+            "Double");
 }
 
 TEST(Range, CountsItsEndAndGoesTheWayOfItsStep) {

@@ -1,6 +1,7 @@
 // What an index takes, and what is said of one that does not fit: numbers, slices, truth values, masks and positions.
 #include "../support/message_of.h"
 
+#include <tenon/autograd/grad_mode.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/shape/indexing.h>
@@ -222,6 +223,9 @@ TEST(IndexPut, AViewOfSeveralIsNotWrittenWithValuesThatWantAGradient) {
   const Tensor part = whole.chunk(2)[0], value = tensor(2.f).set_requires_grad(true);
   const auto write = [&] { part.index_put_(Positions{tensor({0})}, value); };
   EXPECT_THAT(message_of(write), ::testing::HasSubstr("the output of a function that returns multiple views"));
+  EXPECT_TRUE(whole.equal(ones({4}))) << "nothing has been written";
+  part.index_put_(Positions{tensor({0})}, tensor(2.f));
+  EXPECT_TRUE(whole.equal(tensor({2.f, 1.f, 1.f, 1.f}))) << "one that wants none is";
 }
 
 TEST(IndexPut, SourceAndDestinationHaveOneDtype) {
