@@ -34,7 +34,7 @@ TEST(Extent, SequencesRefuseCountsThatNoIntegerHolds) {
   expect_error([] { arange(-kMost, kMost, 1); }, "invalid size, possible overflow?");
   expect_error([] { range(0, 1e30, 1); }, "invalid size, possible overflow?");
   expect_error([] { range(0, 1, 0); }, "step must be nonzero");
-  expect_error([] { range(0, 1, -1); }, "upper bound and larger bound inconsistent with step sign");
+  expect_error([] { range(0, 1, -1); }, "upper bound and lower bound inconsistent with step sign");
 }
 
 TEST(Extent, EmptyStridedChecksItsStrides) {

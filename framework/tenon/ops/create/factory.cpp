@@ -180,7 +180,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   if (step.toDouble() == 0) throw Error("step must be nonzero");
   if (!std::isfinite(step.toDouble())) throw Error("step must be finite but got " + std::to_string(step.toDouble()));
   if (!std::isfinite(distance)) unsupported_range(start, end);
-  if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
+  if (distance / step.toDouble() < 0) throw Error("upper bound and lower bound inconsistent with step sign");
   std::int64_t count;
   if (whole) {
     const std::int64_t s = step.toLong();
@@ -205,7 +205,7 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, const T
   }
   const double distance = end.toDouble() - start.toDouble();
   if (!std::isfinite(distance)) unsupported_range(start, end);
-  if (distance / step.toDouble() < 0) throw Error("upper bound and larger bound inconsistent with step sign");
+  if (distance / step.toDouble() < 0) throw Error("upper bound and lower bound inconsistent with step sign");
   const std::int64_t count = as_count(std::floor(distance / step.toDouble()) + 1);
   Tensor result = make({count}, options);
   const SequenceAttributes attributes{start.value(), step.value(), end.value()};

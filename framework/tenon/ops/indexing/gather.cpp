@@ -14,17 +14,29 @@ namespace tenon {
 
 using namespace ops;
 
+namespace {
+
+/// Whether it has one dimension, or none and so one element.
+bool is_line(const Tensor& tensor) { return tensor.dim() <= 1; }
+Tensor as_line(const Tensor& tensor) { return tensor.dim() == 0 ? tensor.view({1}) : tensor; }
+
+}  // namespace
+
 Tensor Tensor::gather(std::int64_t dim, const Tensor& index, bool) const {
   TENON_SCOPE(gather, *this, dim, index)
   check_index_dtype(index, "gather");
   check_same_device("gather", {this, &index});
-  if (index.dim() != this->dim() && index.numel() > 0)
-    throw Error("Index tensor must have the same number of dimensions as input tensor");
   const int at = wrap_dim(dim, impl().rank());
-  for (int i = 0; i < impl().rank(); ++i) {
+  const bool is_empty = index.numel() == 0;  // of whatever rank
+  if (!is_empty && index.dim() != this->dim()) {
+    if (!is_line(*this) || !is_line(index))
+      throw Error("Index tensor must have the same number of dimensions as input tensor");
+    return as_owned(as_line(*this).gather(0, as_line(index)).view(index.sizes()));
+  }
+  for (int i = 0; !is_empty && i < impl().rank(); ++i) {
     if (i != at && index.size(i) > size(i)) {
       throw Error("Size does not match at dimension " + std::to_string(i) + " expected index " +
-                  to_string(index.sizes()) + " to be smaller than self " + to_string(sizes()) +
+                  to_string(index.sizes()) + " to be no larger than self " + to_string(sizes()) +
                   " apart from dimension " + std::to_string(at));
     }
   }
@@ -36,7 +48,8 @@ Tensor Tensor::gather(std::int64_t dim, const Tensor& index, bool) const {
   if (recording) recording.save(0, places);
   Tensor result = allocate_like(*this, places.impl().sizes(), scalar_type());
   const DimAttributes attributes{at};
-  run(TENON_OP("gather"), ops::state_of(*this), {view_of(result)}, {view_of(*this), view_of(places)}, &attributes);
+  if (!is_empty)
+    run(TENON_OP("gather"), ops::state_of(*this), {view_of(result)}, {view_of(*this), view_of(places)}, &attributes);
   recording.output(result);
   return result;
 }
@@ -52,13 +65,17 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
   check_written(self);
   const int at = wrap_dim(dim, self.impl().rank());
   if (index.numel() > 0 && (index.dim() != self.dim() || index.dim() != source.dim())) {
+    if (is_line(self) && is_line(index) && is_line(source)) {
+      scatter_impl(as_line(self), 0, as_line(index), as_line(source), add);
+      return const_cast<Tensor&>(self);
+    }
     throw Error("Index tensor must have the same number of dimensions as self tensor");
   }
   for (int i = 0; index.numel() > 0 && i < self.impl().rank(); ++i) {
     if ((i != at && index.size(i) > self.size(i)) || index.size(i) > source.size(i)) {
-      throw Error("Expected index " + to_string(index.sizes()) + " to be smaller than self " + to_string(self.sizes()) +
-                  " apart from dimension " + std::to_string(at) + " and to be smaller size than src " +
-                  to_string(source.sizes()));
+      throw Error("Expected index " + to_string(index.sizes()) + " to be no larger than self " +
+                  to_string(self.sizes()) + " apart from dimension " + std::to_string(at) +
+                  " and to be no larger size than src " + to_string(source.sizes()));
     }
   }
   const Tensor places = index.to(kInt64);
@@ -71,8 +88,10 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
           if (!(gradient.impl().sizes() == source_sizes)) {  // only the part that the index covers was read
             Tensor whole = b.grad().new_zeros(source_sizes);
             Tensor part = whole;
-            for (int i = 0; i < source_sizes.rank(); ++i) part = part.narrow(i, 0, gradient.size(i));
-            part.copy_(gradient);
+            if (places.numel() > 0) {  // an empty index may have another rank
+              for (int i = 0; i < source_sizes.rank(); ++i) part = part.narrow(i, 0, gradient.size(i));
+              part.copy_(gradient);
+            }
             gradient = whole;
           }
           b.set(1, gradient);
@@ -81,8 +100,10 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
       });
   if (recording) recording.save(0, places);
   const ScatterAttributes attributes{at, add};
-  run(TENON_OP("scatter"), ops::state_of(self), {view_of(self)},
-      {view_of(apart_from(self, places)), view_of(apart_from(self, source))}, &attributes);
+  if (index.numel() > 0) {
+    run(TENON_OP("scatter"), ops::state_of(self), {view_of(self)},
+        {view_of(apart_from(self, places)), view_of(apart_from(self, source))}, &attributes);
+  }
   finish_inplace(self, recording);
   return const_cast<Tensor&>(self);
 }
@@ -116,7 +137,7 @@ Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& 
 
 Tensor one_hot(const Tensor& self, std::int64_t classes) {
   TENON_SCOPE(one_hot, self, classes)
-  if (self.scalar_type() != kInt64) throw Error("one_hot is only applicable to index tensor.");
+  if (self.scalar_type() != kInt64) throw Error("one_hot is only applicable to index tensor of type LongTensor.");
   if (self.numel() == 0 && classes <= 0) throw Error("Can not infer total number of classes from empty tensor.");
   if (classes <= 0) check_has_values("one_hot", self, "the number of classes (unless num_classes is given)");
   const bool known = self.numel() > 0 && has_values(self);

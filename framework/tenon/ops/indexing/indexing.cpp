@@ -60,7 +60,7 @@ Expanded expanded(const Tensor& given, const Indices& indices) {
     } else if (dtype == kInt64 || dtype == kInt32) {
       result.emplace_back(index->to(kInt64).to(TensorOptions(self.device())));
     } else {
-      throw IndexError("tensors used as indices must be long, byte or bool tensors");
+      throw IndexError("tensors used as indices must be long, int, byte or bool tensors");
     }
   }
   if (static_cast<std::int64_t>(result.size()) > self.dim()) too_many(given, result.size());
