@@ -62,6 +62,55 @@ TEST(MaskedSelect, TakesTruthOrBytesAsItsMask) {
   for (const Dtype dtype : {kInt8, kInt64, kFloat32}) EXPECT_THROW(x.masked_select(ones({3}).to(dtype)), Error);
 }
 
+TEST(BinaryOperators, ANumberMayStandOnEitherSide) {
+  const Tensor x = tensor({1, 2, 3});
+  const auto is = [](const Tensor& result, const Tensor& expected) { return result.equal(expected); };
+  EXPECT_TRUE(is(2 == x, tensor({false, true, false})));
+  EXPECT_TRUE(is(2 != x, tensor({true, false, true})));
+  EXPECT_TRUE(is(2 < x, tensor({false, false, true})));
+  EXPECT_TRUE(is(2 <= x, tensor({false, true, true})));
+  EXPECT_TRUE(is(2 > x, tensor({true, false, false})));
+  EXPECT_TRUE(is(2 >= x, tensor({true, true, false})));
+  EXPECT_TRUE(is(6 & x, tensor({0, 2, 2})));
+  EXPECT_TRUE(is(4 | x, tensor({5, 6, 7})));
+  EXPECT_TRUE(is(1 ^ x, tensor({0, 3, 2})));
+  EXPECT_TRUE(is(x & x.flip(0), tensor({1, 2, 1})));
+  EXPECT_TRUE(is(x | x.flip(0), tensor({3, 2, 3})));
+  EXPECT_TRUE(is(x ^ x.flip(0), tensor({2, 0, 2})));
+  EXPECT_TRUE(is(x != x.flip(0), tensor({true, false, true})));
+}
+
+TEST(BinaryOperators, WithAnEqualSignTheyWriteTheLeftSide) {
+  Tensor x = tensor({1.f, 2.f});
+  const Tensor same = x, other = tensor({4.f, 2.f});
+  x += other;
+  EXPECT_TRUE(same.equal(tensor({5.f, 4.f})));
+  x -= other;
+  x -= 3;
+  EXPECT_TRUE(same.equal(tensor({-2.f, -1.f})));
+  x *= 6;
+  x /= other;
+  EXPECT_TRUE(same.equal(tensor({-3.f, -3.f})));
+  x /= -2;
+  EXPECT_TRUE(same.equal(tensor({1.5f, 1.5f})));
+  Tensor bits = tensor({6, 3});
+  const Tensor same_bits = bits;
+  bits &= tensor({3, 1});
+  EXPECT_TRUE(same_bits.equal(tensor({2, 1})));
+  bits |= tensor({4, 4});
+  EXPECT_TRUE(same_bits.equal(tensor({6, 5})));
+}
+
+TEST(Div, RoundsInOneOfTwoNamedWays) {
+  const Tensor x = tensor({-7, 7});
+  EXPECT_TRUE(div(x, tensor(2), "floor").equal(tensor({-4, 3})));
+  EXPECT_TRUE(div(x, tensor(2), "trunc").equal(tensor({-3, 3})));
+  EXPECT_TRUE(x.div(2, "floor").equal(tensor({-4, 3})));
+  EXPECT_TRUE(x.div(2, "trunc").equal(tensor({-3, 3})));
+  EXPECT_EQ(message_of([&] { div(x, tensor(2), "round"); }),
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'round'");
+}
+
 TEST(Where, ANumberTakesTheTensorsDtypeAsAnOperandDoes) {
   const Tensor is_first = tensor({true, false});
   const Tensor bytes = tensor({1, 2}).to(kInt8), halves = tensor({1., 2.}).to(kFloat16);
