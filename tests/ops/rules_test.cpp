@@ -3,6 +3,7 @@
 #include "../support/message_of.h"
 
 #include <tenon/ops/nn/attention.h>
+#include <tenon/ops/nn/ctc.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
 
@@ -109,6 +110,44 @@ TEST(Div, RoundsInOneOfTwoNamedWays) {
   EXPECT_TRUE(x.div(2, "trunc").equal(tensor({-3, 3})));
   EXPECT_EQ(message_of([&] { div(x, tensor(2), "round"); }),
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'round'");
+}
+
+TEST(CtcLoss, LengthsLabelsAndBlankStayWithinTheirSizes) {
+  const Tensor x = zeros({3, 2, 4}).log_softmax(2), targets = tensor({{1, 2}, {3, 1}});
+  using Lengths = std::vector<std::int64_t>;
+  const auto of = [&](const Tensor& labels, const Lengths& inputs, const Lengths& lengths, std::int64_t blank = 0) {
+    return ctc_loss(x, labels, IntArrayRef(inputs), IntArrayRef(lengths), blank, 0);
+  };
+  const auto said = [&](auto... given) { return message_of([&] { of(given...); }); };
+  EXPECT_EQ(of(targets, {3, 3}, {2, 2}).numel(), 2) << "all at their largest";
+  EXPECT_TRUE(of(targets, {3, 3}, {2, 1}).equal(of(tensor({1, 2, 3}), {3, 3}, {2, 1}))) << "one after the other";
+  EXPECT_TRUE(ctc_loss(x, targets, tensor({3, 3}), tensor({2, 2}).to(kInt32), 0, 0).equal(of(targets, {3, 3}, {2, 2})));
+  for (const std::int64_t blank : {-1, 4})
+    EXPECT_EQ(said(targets, Lengths{3, 3}, Lengths{2, 2}, blank),
+              "ctc_loss: blank must be in label range, got " + std::to_string(blank) + " of 4 classes");
+  EXPECT_EQ(said(targets, Lengths{3}, Lengths{2, 2}), "ctc_loss: input_lengths must be of size batch_size 2, got 1");
+  EXPECT_EQ(said(targets, Lengths{3, 3}, Lengths{2}), "ctc_loss: target_lengths must be of size batch_size 2, got 1");
+  EXPECT_EQ(said(targets, Lengths{3, 3}, Lengths{2, -1}), "ctc_loss: target_lengths[1] is -1, below 0");
+  for (const std::int64_t length : {4, -1})
+    EXPECT_EQ(said(targets, Lengths{3, length}, Lengths{2, 2}),
+              "Expected input_lengths to have value at most 3, but got value " + std::to_string(length) +
+                  " (while checking arguments for ctc_loss)");
+  EXPECT_EQ(said(targets, Lengths{3, 3}, Lengths{2, 3}),
+            "Expected tensor to have size at least 3 at dimension 1, but got size 2 for the targets (while checking "
+            "arguments for ctc_loss)");
+  EXPECT_EQ(said(tensor({1, 2, 3}), Lengths{3, 3}, Lengths{2, 2}),
+            "Expected tensor to have size 4 at dimension 0, but got size 3 for the targets (while checking arguments "
+            "for ctc_loss)");
+  EXPECT_EQ(said(tensor({{1, 2}, {3, 4}}), Lengths{3, 3}, Lengths{2, 2}),
+            "ctc_loss: target 4 of batch element 1 is out of range for 4 classes");
+  EXPECT_EQ(message_of([&] {
+              ctc_loss(x, targets, tensor({3.f, 3.f}), tensor({2, 2}));
+            }),
+            "input_lengths must be integral");
+  EXPECT_EQ(message_of([&] {
+              ctc_loss(x, targets, tensor({3, 3}), tensor({true, true}));
+            }),
+            "target_lengths must be integral");
 }
 
 TEST(Where, ANumberTakesTheTensorsDtypeAsAnOperandDoes) {
