@@ -80,6 +80,18 @@ class StartedProgram {
       std::this_thread::yield();
     }
   }
+  /// A program that ends without having said that is a failure, not waited for any longer.
+  void wait_until_it_says(const std::string& text) const {
+    const std::string status = "/proc/" + std::to_string(child_) + "/status";
+    while (said().find(text) == std::string::npos) {
+      const bool has_ended = read_bytes(status).find("State:\tZ") != std::string::npos;
+      if (has_ended && said().find(text) == std::string::npos) {
+        ADD_FAILURE() << "ended without \"" << text << "\", with\n" << said();
+        return;
+      }
+      std::this_thread::yield();
+    }
+  }
   /// What it has said on stderr so far.
   std::string said() const { return read_bytes(error_); }
 

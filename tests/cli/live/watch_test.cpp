@@ -113,7 +113,7 @@ TEST_F(Watch, NotesOfARunThatIsKilledAreNotLost) {
 
 TEST_F(Watch, ShowsARunThatGoesOn) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=300", "--out", "out"});
-  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 2/");
   program.interrupt(SIGINT);
   ASSERT_EQ(program.wait().code, 130);
   const Said said = tenon({"run", "--resume", "out", "--watch", "--interval", "0.01"});

@@ -33,7 +33,7 @@ class InterruptedRun : public InterruptedProgram {
     StartedProgram program(folder_, {"run", experiment, "--out", out});
     while (!fs::exists(at(out + "/result.json"))) std::this_thread::yield();
     program.send(SIGINT);
-    while (program.said().find("once more ends at once") == std::string::npos) std::this_thread::yield();
+    program.wait_until_it_says("once more ends at once");
     std::atomic<bool> has_ended = false;
     std::thread reader([&] {
       const int pipe = ::open(report.c_str(), O_RDONLY | O_NONBLOCK);
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Of, InterruptedBySignal, testing::Values(SIGINT, SIGTER
 
 TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAnInterruptionIsNotForgotten) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=1000", "--out", "out"});
-  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 2/");
   program.interrupt(SIGINT);
   ASSERT_EQ(program.wait().code, 130);
   auto json = json_of(at("out/result.json"));
@@ -146,7 +146,7 @@ TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAKillIsNotForgottenAndTheRunSa
   const std::string what = kept[0]["what"];
   EXPECT_THAT(what, HasSubstr(", in step "));
   StartedProgram again(folder_, {"run", "--resume", "out"});
-  while (again.said().find("epoch ") == std::string::npos) std::this_thread::yield();
+  again.wait_until_it_says("epoch ");
   again.send(SIGINT);
   const Said said = again.wait();
   EXPECT_THAT(said.error, testing::ContainsRegex("going on after step [0-9]+ of 400000\n"));
@@ -157,7 +157,7 @@ TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAKillIsNotForgottenAndTheRunSa
   result["disqualified"].push_back("lost a block when it was destroyed");
   folder_.write("out/result.json", result.dump());
   StartedProgram third(folder_, {"run", "--resume", "out"});
-  while (third.said().find("epoch ") == std::string::npos) std::this_thread::yield();
+  third.wait_until_it_says("epoch ");
   third.send(SIGKILL);
   third.wait();
   EXPECT_THAT(json_of(at("out/run.json"))["faults"].dump(), HasSubstr("lost a block when it was destroyed"));
@@ -165,7 +165,7 @@ TEST_F(InterruptedRun, WhatTheAllocatorBrokeBeforeAKillIsNotForgottenAndTheRunSa
 
 TEST_F(InterruptedRun, EndsAfterTheStepWithItsFiguresAndTheCommandThatGoesOn) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=100000", "--out", "out dir"});
-  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 2/");
   program.interrupt(SIGINT);
   const Said said = program.wait();
   EXPECT_EQ(said.code, 130);
@@ -204,14 +204,14 @@ TEST_F(InterruptedRun, ASecondSignalEndsAtOnceAndTheLastStateIsKept) {
   EXPECT_THAT(said.code, AnyOf(128 + SIGTERM, 128 + SIGINT)) << "the second may come when the run has ended already";
   expect_nothing_corrupt(at("out"), "ended at once");
   StartedProgram again(folder_, {"run", "--resume", "out"});
-  while (again.said().find("epoch ") == std::string::npos) std::this_thread::yield();
+  again.wait_until_it_says("epoch ");
   again.interrupt(SIGINT);
   EXPECT_EQ(again.wait().code, 130);
 }
 
 TEST_F(InterruptedRun, SecondsOfAResumedRunAreThoseOfAllItsParts) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=400", "--out", "out"});
-  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 2/");
   program.interrupt(SIGINT);
   ASSERT_EQ(program.wait().code, 130);
   const auto first = json_of(at("out/result.json"));

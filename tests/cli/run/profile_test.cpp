@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace tenon::test {
@@ -97,7 +96,7 @@ TEST_F(RunProfile, OfAResumedRunCountsItsStepsOnAndKeepsWhatWasRecorded) {
   const auto interrupted = [&](const std::string& out) {
     StartedProgram program(folder_, {"run", "exp.toml", "train.epochs=400", "profile.enabled=true", "profile.wait=0",
                                      "profile.warmup=0", "profile.active=100000", "--out", out});
-    while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+    program.wait_until_it_says("epoch 2/");
     program.interrupt(SIGINT);
     return program.wait().code;
   };
@@ -114,7 +113,7 @@ TEST_F(RunProfile, OfAResumedRunCountsItsStepsOnAndKeepsWhatWasRecorded) {
 
 TEST_F(RunProfile, OfAResumedRunThatIsBehindItsStepsSaysSoAndKeepsTheFiles) {
   StartedProgram program(folder_, {"run", "exp.toml", "train.epochs=400", "profile.enabled=true", "--out", "res"});
-  while (program.said().find("epoch 3/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 3/");
   program.interrupt(SIGINT);
   ASSERT_EQ(program.wait().code, 130);
   const std::string before = text("res/profile.txt");

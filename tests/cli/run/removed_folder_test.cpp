@@ -72,7 +72,7 @@ TEST_F(RemovedFolder, ASweepWhoseFolderIsRemovedHasItsTableAndItsCellsAgain) {
 
 TEST_F(RemovedFolder, ACellThatWasFinishedWhenTheFolderWentIsThereAgain) {
   StartedProgram program(folder_, {"run", "sweep.toml", "--out", "out"});
-  while (program.said().find("[2/3] allocator.name") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("[2/3] allocator.name");
   fs::rename(at("out"), at("gone"));
   const Said said = program.wait();
   EXPECT_EQ(said.code, 0) << said.error;
@@ -86,7 +86,7 @@ TEST_F(RemovedFolder, ACellThatWasFinishedWhenTheFolderWentIsThereAgain) {
 
 TEST_F(RemovedFolder, RecordingsThatWentWithTheFolderAreMadeAgain) {
   StartedProgram program(folder_, {"run", "sweep.toml", "--record", "trace", "--out", "out"});
-  while (program.said().find("[2/3] allocator.name") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("[2/3] allocator.name");
   fs::rename(at("out"), at("gone"));
   const Said said = program.wait();
   EXPECT_EQ(said.code, 1) << said.error;

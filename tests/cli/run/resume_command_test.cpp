@@ -16,7 +16,7 @@ class ResumeCommand : public InterruptedProgram {
     std::vector<std::string> words = {"run", "run.toml", "train.epochs=400", "--out", "out"};
     words.insert(words.end(), more.begin(), more.end());
     StartedProgram program(folder_, words);
-    while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+    program.wait_until_it_says("epoch 2/");
     program.interrupt(SIGINT);
     return program.wait();
   }

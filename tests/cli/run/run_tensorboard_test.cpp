@@ -76,7 +76,7 @@ TEST_F(RunTensorboardFolder, CellsThatSetDifferentThingsNameTheSameHyperparamete
 
 TEST_F(RunTensorboardFolder, AnInterruptedRunHasNotFailedAndEachEpochStandsAtItsStep) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=300", "--record", "tensorboard", "--out", "out"});
-  while (program.said().find("epoch 3/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 3/");
   program.interrupt(SIGINT);
   ASSERT_EQ(program.wait().code, 130);
   EXPECT_EQ(curves("out").count("_hparams_/session_end_info"), 0U);
@@ -91,9 +91,25 @@ TEST_F(RunTensorboardFolder, AnInterruptedRunHasNotFailedAndEachEpochStandsAtIts
   EXPECT_EQ(std::set<std::int64_t>(steps.begin(), steps.end()).size(), 300U) << "each at a step of its own";
 }
 
+TEST_F(RunTensorboardFolder, AnEpochWhoseStepsAreAllOfThePartBeforeStandsAtTheLastOfThem) {
+  // Epochs of one step each: whoever is interrupted stops between the last step of an epoch and its test.
+  StartedProgram program(
+      folder_, {"run", "run.toml", "train.epochs=1000", "data.limit=16", "--record", "tensorboard", "--out", "out"});
+  program.wait_until_it_says("epoch ");
+  program.interrupt(SIGINT);
+  ASSERT_EQ(program.wait().code, 130);
+  const std::int64_t done = json_of(at("out/result.json"))["result"]["steps"];
+  ASSERT_EQ(tenon({"run", "--resume", "out"}).code, 0);
+  std::vector<std::int64_t> steps;
+  for (const ReadValue& value : curves("out")["epoch/test_accuracy"]) steps.push_back(value.step);
+  ASSERT_EQ(steps.size(), 1000U);
+  EXPECT_EQ(steps.front(), 1);
+  EXPECT_EQ(steps.at(static_cast<std::size_t>(done) - 1), done);
+}
+
 TEST_F(RunTensorboardFolder, APartThatGoesOnVoidsLaterStepsOfThePartBefore) {
   StartedProgram program(folder_, {"run", "run.toml", "train.epochs=400", "--record", "tensorboard", "--out", "out"});
-  while (program.said().find("epoch 2/") == std::string::npos) std::this_thread::yield();
+  program.wait_until_it_says("epoch 2/");
   program.interrupt(SIGINT);
   ASSERT_EQ(program.wait().code, 130);
   const std::int64_t done = json_of(at("out/result.json"))["result"]["steps"];

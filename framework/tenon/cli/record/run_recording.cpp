@@ -126,7 +126,7 @@ void RunRecording::figures(const ExperimentResult& part) {
 }
 
 void RunRecording::earlier_figures(const ExperimentResult& earlier) {
-  earlier_steps_ = earlier.steps;
+  earlier_steps_ = last_written_step_ = earlier.steps;  // an epoch may end without a step of this part
   ForwardedProgress::earlier_figures(earlier);
 }
 
