@@ -18,9 +18,7 @@ class BenchVerb : public Program {
     words.insert(words.end(), more.begin(), more.end());
     return tenon(words);
   }
-  static std::string crasher(const std::string& options) {
-    return std::string(TENON_FIXTURE_DIR) + "/crasher.so:" + options;
-  }
+  static std::string crasher(const std::string& options) { return TENON_FIXTURE_DIR "/crasher.so:" + options; }
 };
 
 TEST_F(BenchVerb, TakesAllocatorsAsWordsAndByOption) {

@@ -61,7 +61,7 @@ TEST_F(InterruptedReplay, RowsThatWereNotMeasuredSaySo) {
 }
 
 TEST_F(InterruptedReplay, BenchEndsThoughAPluginHangs) {
-  StartedProgram program(folder_, {"bench", std::string(TENON_FIXTURE_DIR) + "/crasher.so:how=hang,after=6000",
+  StartedProgram program(folder_, {"bench", std::string(TENON_FIXTURE_DIR "/crasher.so:how=hang,after=6000"),
                                    "--workload", "hot/64", "--deadline", "86400", "--format", "json"});
   program.wait_until_it_catches(SIGINT);
   program.interrupt(SIGINT);

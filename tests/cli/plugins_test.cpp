@@ -40,7 +40,7 @@ TEST_F(PluginsVerb, ListAsJsonFollowsTheSchema) {
 }
 
 TEST_F(PluginsVerb, InfoShowsEachOption) {
-  const Said said = tenon({"plugins", "info", std::string(TENON_FIXTURE_DIR) + "/tiny.so"});
+  const Said said = tenon({"plugins", "info", std::string(TENON_FIXTURE_DIR "/tiny.so")});
   EXPECT_EQ(said.code, 0) << said.error;
   for (const char* word : {"[allocator.tiny]", "chunk", "size", "4KiB", "512", "1MiB", "best, first", "a whole number"})
     EXPECT_THAT(said.out, HasSubstr(word));
@@ -58,7 +58,7 @@ TEST_F(PluginsVerb, ABrokenPluginIsListedWithItsProblem) {
 }
 
 TEST_F(PluginsVerb, AnErrorInAConstructorNamesTheAllocatorAndItsFile) {
-  const std::string file = std::string(TENON_FIXTURE_DIR) + "/crasher.so";
+  const std::string file = std::string(TENON_FIXTURE_DIR "/crasher.so");
   const std::string who = "allocator 'crasher' (" + file + ") was not made: ";
   for (const auto& [how, words, code] : {std::tuple("construct_error", "the table of sizes cannot be read", 1),
                                          std::tuple("construct_refusal", "after and how do not go together", 2)}) {

@@ -155,7 +155,7 @@ TEST_F(ReplayGate, TheAllocatorOfAnExperimentIsReplayed) {
 TEST_F(ReplayGate, AnOutputNeverReplacesAnythingThatIsRead) {
   baseline("base.json");
   folder_.write("al.toml", experiment("[allocator]\nname = \"caching\"\n"));
-  std::filesystem::copy_file(std::string(TENON_FIXTURE_DIR) + "/faulty.so", folder_.path() / "f.so");
+  std::filesystem::copy_file(std::string(TENON_FIXTURE_DIR "/faulty.so"), folder_.path() / "f.so");
   std::filesystem::create_hard_link(folder_.path() / "f.so", folder_.path() / "same.so");
   const std::tuple<std::vector<std::string>, const char*, const char*> commands[] = {
       {{"--baseline", "base.json", "--html", "base.json"}, "base.json", "is what this command reads (base.json)"},

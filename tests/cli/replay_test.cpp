@@ -35,7 +35,7 @@ class ReplayVerb : public Program {
     return parse_json(said.out).at("rows");
   }
   static std::string faulty(const std::string& how) {
-    return std::string(TENON_FIXTURE_DIR) + "/faulty.so:after=20,how=" + how;
+    return std::string(TENON_FIXTURE_DIR "/faulty.so:after=20,how=") + how;
   }
 };
 
@@ -214,7 +214,7 @@ TEST_F(ReplayVerb, PicturesAndPagesShowWhatEachAllocatorReservedOverTime) {
 
 TEST_F(ReplayVerb, AnAllocatorThatCrashesFailsItsRowAlone) {
   for (const char* how : {"segv", "abort", "exit"}) {
-    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR) + "/crasher.so:after=20,how=" + how,
+    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR "/crasher.so:after=20,how=") + how,
                               "-a", "caching", "--format", "json"});
     EXPECT_EQ(said.code, 1) << how;
     EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr("event 36"))) << how;
@@ -229,7 +229,7 @@ TEST_F(ReplayVerb, AConstructorOrADestructorThatGoesWrongFailsItsRowAlone) {
       {"destroy", "crashed: Segmentation fault when it was destroyed"},
       {"destroy_hang", "did not end within 1 s when it was destroyed"}};
   for (const auto& [how, words] : faults) {
-    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR) + "/crasher.so:how=" + how, "-a",
+    const Said said = replay({"steps.trace", "-a", std::string(TENON_FIXTURE_DIR "/crasher.so:how=") + how, "-a",
                               "caching", "--format", "json", "--deadline", "1"});
     ASSERT_EQ(said.code, 1) << how << ": " << said.error;
     EXPECT_THAT(said.error, AllOf(HasSubstr("disqualified"), HasSubstr(words))) << how;
@@ -238,7 +238,7 @@ TEST_F(ReplayVerb, AConstructorOrADestructorThatGoesWrongFailsItsRowAlone) {
 }
 
 TEST_F(ReplayVerb, AnErrorInAConstructorNamesTheAllocatorAndItsFile) {
-  const std::string file = std::string(TENON_FIXTURE_DIR) + "/crasher.so";
+  const std::string file = std::string(TENON_FIXTURE_DIR "/crasher.so");
   const std::string who = "allocator 'crasher' (" + file + ") was not made: ";
   const Said error = replay({"steps.trace", "-a", file + ":how=construct_error", "-a", "caching"});
   EXPECT_EQ(error.code, 1);

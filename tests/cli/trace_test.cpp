@@ -220,12 +220,12 @@ TEST_F(TraceVerb, AFailedWriteTouchesNothingThatStoodThere) {
   ASSERT_EQ(tenon({"trace", "convert", "two.trace", "kept.pickle"}).code, 0);
   const auto before = std::filesystem::file_size(folder_.path() / "kept.pickle");
   const Said faulty = tenon({"trace", "convert", "two.trace", "kept.pickle", "-a",
-                             std::string(TENON_FIXTURE_DIR) + "/crasher.so:after=2,how=segv"});
+                             std::string(TENON_FIXTURE_DIR "/crasher.so:after=2,how=segv")});
   EXPECT_EQ(faulty.code, 1) << "a plugin that crashes fails the conversion, not the program";
   EXPECT_THAT(faulty.error, AllOf(HasSubstr("crasher"), HasSubstr("at event")));
   EXPECT_EQ(std::filesystem::file_size(folder_.path() / "kept.pickle"), before);
   EXPECT_EQ(tenon({"trace", "convert", "two.trace", "kept.pickle", "-a",
-                   std::string(TENON_FIXTURE_DIR) + "/faulty.so:after=2,how=overlap"})
+                   std::string(TENON_FIXTURE_DIR "/faulty.so:after=2,how=overlap")})
                 .code,
             1);
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))

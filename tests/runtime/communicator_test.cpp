@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-std::string alone(const char* file = "alone") { return std::string(TENON_FIXTURE_DIR) + "/" + file + ".so"; }
+std::string alone(const char* file = "alone") { return std::string(TENON_FIXTURE_DIR "/") + file + ".so"; }
 
 class CommunicatorPlugins : public testing::Test {
  protected:
