@@ -42,6 +42,7 @@ void add_all_kernels(const KernelSink& sink) {
   add_optimizers(sink);
   add_random(sink);
   add_sequences(sink);
+  add_quantize(sink);
   add_quantized_blocks(sink);
 }
 

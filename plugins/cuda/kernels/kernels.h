@@ -59,6 +59,7 @@ void add_recurrent(const KernelSink& sink);
 void add_optimizers(const KernelSink& sink);
 void add_random(const KernelSink& sink);
 void add_sequences(const KernelSink& sink);
+void add_quantize(const KernelSink& sink);
 void add_quantized_blocks(const KernelSink& sink);
 
 /// Queues the copy of `source` to `destination` of the same sizes; any strides, any two dtypes.
