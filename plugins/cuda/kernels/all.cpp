@@ -44,6 +44,7 @@ void add_all_kernels(const KernelSink& sink) {
   add_sequences(sink);
   add_quantize(sink);
   add_quantized_blocks(sink);
+  add_quantized_convolution(sink);
 }
 
 void refuse(const char* format, ...) {

@@ -14,8 +14,7 @@ namespace {
 
 /// So far: on a GPU these operators are made of others. What a convolution there takes as workspace is known to cuDNN
 /// alone, which has to have the device: it is not rehearsed.
-const std::set<std::string> kOfTheCpuAlone = {"quantized_conv",
-                                              "quantized_conv_planar",
+const std::set<std::string> kOfTheCpuAlone = {"quantized_conv_planar",
                                               "weight_only_linear",
                                               "paged_attention",
                                               "conv.workspace",

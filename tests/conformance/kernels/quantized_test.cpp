@@ -167,6 +167,7 @@ TEST(QuantizedConv, MatchesLoops) {
     TENON_NEEDS(bench, "quantized_conv");
     for (const QuantizedCase& c : {QuantizedCase{"rows", 1, 33, 17, 1, 70, 1, 1, 0, 1, 1},
                                    QuantizedCase{"few rows", 1, 130, 7, 1, 6, 1, 1, 0, 1, 1},
+                                   QuantizedCase{"few rows of whole chunks", 1, 560, 9, 1, 5, 1, 1, 0, 1, 1},
                                    QuantizedCase{"one row", 1, 20, 10, 1, 1, 1, 1, 0, 1, 1},
                                    QuantizedCase{"many rows", 1, 20, 24, 1, 900, 1, 1, 0, 1, 1},
                                    QuantizedCase{"one channel", 2, 1, 6, 9, 8, 5, 1, 2, 1, 1},
@@ -256,8 +257,9 @@ TEST(WeightOnlyLinear, MatchesLoopsForEightAndFourBits) {
     struct Case {
       i64 rows, in, out, group;
     };
-    for (const Case c : {Case{1, 64, 10, 64}, Case{5, 96, 33, 32}, Case{2, 4096, 70, 128}, Case{1, 2, 1, 2},
-                         Case{3, 1, 2, 1}, Case{4, 33, 5, 33}}) {  // an odd row's last byte has one weight of 4 bits
+    for (const Case c :
+         {Case{1, 64, 10, 64}, Case{5, 96, 33, 32}, Case{2, 4096, 70, 128}, Case{1, 2, 1, 2}, Case{3, 1, 2, 1},
+          Case{4, 33, 5, 33}, Case{66, 96, 70, 32}}) {  // an odd row's last byte has one weight of 4 bits
       for (const int bits : {8, 4}) {
         for (const bool with_bias : {false, true}) {
           Random random(79);
