@@ -45,6 +45,7 @@ void add_all_kernels(const KernelSink& sink) {
   add_quantize(sink);
   add_quantized_blocks(sink);
   add_quantized_convolution(sink);
+  add_quantized_planar(sink);
 }
 
 void refuse(const char* format, ...) {
