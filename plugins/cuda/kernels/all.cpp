@@ -46,6 +46,7 @@ void add_all_kernels(const KernelSink& sink) {
   add_quantized_blocks(sink);
   add_quantized_convolution(sink);
   add_quantized_planar(sink);
+  add_weight_only(sink);
 }
 
 void refuse(const char* format, ...) {

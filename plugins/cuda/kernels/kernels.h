@@ -63,6 +63,7 @@ void add_quantize(const KernelSink& sink);
 void add_quantized_blocks(const KernelSink& sink);
 void add_quantized_convolution(const KernelSink& sink);
 void add_quantized_planar(const KernelSink& sink);
+void add_weight_only(const KernelSink& sink);
 
 /// Queues the copy of `source` to `destination` of the same sizes; any strides, any two dtypes.
 void copy_view(KernelContext& context, const TensorView& destination, const TensorView& source);

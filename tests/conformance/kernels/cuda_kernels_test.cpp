@@ -14,8 +14,8 @@ namespace {
 
 /// So far: on a GPU these operators are made of others. What a convolution there takes as workspace is known to cuDNN
 /// alone, which has to have the device: it is not rehearsed.
-const std::set<std::string> kOfTheCpuAlone = {"weight_only_linear", "paged_attention", "conv.workspace",
-                                              "conv_backward_input.workspace", "conv_backward_weight.workspace"};
+const std::set<std::string> kOfTheCpuAlone = {"paged_attention", "conv.workspace", "conv_backward_input.workspace",
+                                              "conv_backward_weight.workspace"};
 
 TEST(CudaKernels, AreThoseOfTheCpu) {
   const std::set<std::string> cuda = kernels_of(target().plugin);
