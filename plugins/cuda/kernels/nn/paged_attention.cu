@@ -176,6 +176,77 @@ __device__ ChunkState<T> soften(T (&scores)[kChunk]) {
   return {most, total};
 }
 
+/// What a block of few queries has: rows that see a head of keys, and a chunk of these. Row r sees with head r % group
+/// of those that share the keys, as query r / group.
+struct FewRows {
+  __device__ FewRows(const PagedProblem& p, i64 chunks) {
+    const i64 all = p.count * p.group, blocks = (all + kRows - 1) / kRows;
+    chunk = blockIdx.x % chunks;
+    first = blockIdx.x / chunks % blocks * kRows;
+    key_head = blockIdx.x / chunks / blocks;
+    rows = static_cast<int>(min(i64{kRows}, all - first));
+    begin = chunk * kChunk;
+    keys = static_cast<int>(max(i64{0}, min(i64{kChunk}, seen_by(p, rows - 1) - begin)));
+  }
+  __device__ i64 of_y(const PagedProblem& p, int r) const {
+    return (first + r) / p.group * p.heads + key_head * p.group + (first + r) % p.group;
+  }
+  __device__ i64 seen_by(const PagedProblem& p, int r) const { return p.seen_by((first + r) / p.group); }
+
+  i64 chunk, first, key_head, begin;
+  int rows, keys;
+};
+
+/// A team of a warp's lanes has a key at a time.
+template <class E, class T>
+__device__ void score_chunk(const PagedProblem& p, const FewRows& few, const T* queries, T (&scores)[kRows][kChunk]) {
+  constexpr int kCount = kPacketOf<E>;
+  const int self = static_cast<int>(threadIdx.x), depth = static_cast<int>(p.pages.depth), packets = depth / kCount;
+  int lanes = 1;
+  while (lanes < packets && lanes < kWarp) lanes *= 2;
+  for (int j = self / lanes; j < kChunk; j += kThreads / lanes) {
+    T products[kRows] = {};
+    if (j < few.keys) {
+      const E* const key = p.pages.row<E>(0, few.begin + j, few.key_head);
+      for (int packet = self % lanes; packet < packets; packet += lanes) {
+        T numbers[kCount];
+        read(key + packet * kCount, numbers);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          if (r >= few.rows) break;
+#pragma unroll
+          for (int i = 0; i < kCount; ++i) products[r] += numbers[i] * queries[r * depth + packet * kCount + i];
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      for (int step = lanes / 2; step > 0; step /= 2) products[r] += __shfl_xor_sync(kWholeWarp, products[r], step);
+      const bool seen = r < few.rows && few.begin + j < few.seen_by(p, r);
+      if (self % lanes == 0)
+        scores[r][j] = seen ? rounded_product(products[r], static_cast<T>(p.scale)) : RowSoftmax<T>::kNever;
+    }
+  }
+}
+
+/// What this thread has of the sums: of the columns of a packet, and of some of the keys.
+template <class E, class T>
+__device__ void sum_values(const PagedProblem& p, const FewRows& few, const T (&scores)[kRows][kChunk],
+                           T (&own)[kRows][kPacketOf<E>]) {
+  constexpr int kCount = kPacketOf<E>;
+  const int self = static_cast<int>(threadIdx.x), packets = static_cast<int>(p.pages.depth) / kCount;
+  const int parts = kThreads / packets, part = self / packets, packet = self % packets;
+  for (int j = part; j < few.keys && part < parts; j += parts) {
+    T numbers[kCount];
+    read(p.pages.row<E>(1, few.begin + j, few.key_head) + packet * kCount, numbers);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) own[r][i] += scores[r][j] * numbers[i];
+    }
+  }
+}
+
 /// sums: of chunks, (row of y, chunk, depth), and states (row of y, chunk); null: there is one chunk, and y is written.
 /// Dynamic shared memory: the rows of q.
 template <class E>
@@ -188,83 +259,38 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ T scores[kRows][kChunk];
   __shared__ T parts_of_sum[kThreads * kCount];
   __shared__ ChunkState<T> shared_states[kRows];
-  const int self = static_cast<int>(threadIdx.x), depth = static_cast<int>(p.pages.depth), packets = depth / kCount;
-  const i64 all_rows = p.count * p.group, blocks = (all_rows + kRows - 1) / kRows;
-  const i64 chunk = blockIdx.x % chunks, first_row = blockIdx.x / chunks % blocks * kRows,
-            key_head = blockIdx.x / chunks / blocks;
-  const auto rows = static_cast<int>(min(i64{kRows}, all_rows - first_row));
-  // Row r sees with head r % group of those that share the keys, as query r / group.
-  const auto row_of_y = [&](int r) {
-    return (first_row + r) / p.group * p.heads + key_head * p.group + (first_row + r) % p.group;
-  };
-  for (int t = self; t < rows * depth; t += kThreads)
-    queries[t] = load_as<E>(q[row_of_y(t / depth) * depth + t % depth]);
+  const FewRows few(p, chunks);
+  const int self = static_cast<int>(threadIdx.x), depth = static_cast<int>(p.pages.depth);
+  for (int t = self; t < few.rows * depth; t += kThreads)
+    queries[t] = load_as<E>(q[few.of_y(p, t / depth) * depth + t % depth]);
   __syncthreads();
-
-  const i64 begin = chunk * kChunk;
-  const auto keys =
-      static_cast<int>(max(i64{0}, min(i64{kChunk}, p.seen_by((first_row + rows - 1) / p.group) - begin)));
-  int lanes = 1;  // that share a key
-  while (lanes < packets && lanes < kWarp) lanes *= 2;
-  for (int j = self / lanes; j < kChunk; j += kThreads / lanes) {
-    T products[kRows] = {};
-    if (j < keys) {
-      const E* const key = p.pages.row<E>(0, begin + j, key_head);
-      for (int packet = self % lanes; packet < packets; packet += lanes) {
-        T numbers[kCount];
-        read(key + packet * kCount, numbers);
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          if (r >= rows) break;
-#pragma unroll
-          for (int i = 0; i < kCount; ++i) products[r] += numbers[i] * queries[r * depth + packet * kCount + i];
-        }
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      for (int step = lanes / 2; step > 0; step /= 2) products[r] += __shfl_xor_sync(kWholeWarp, products[r], step);
-      const bool seen = r < rows && begin + j < p.seen_by((first_row + r) / p.group);
-      if (self % lanes == 0)
-        scores[r][j] = seen ? rounded_product(products[r], static_cast<T>(p.scale)) : RowSoftmax<T>::kNever;
-    }
-  }
+  score_chunk<E>(p, few, queries, scores);
   __syncthreads();
   if (self / kWarp < kRows) {
     const ChunkState<T> state = soften(scores[self / kWarp]);
     if (self % kWarp == 0) shared_states[self / kWarp] = state;
   }
   __syncthreads();
-
-  const int parts = kThreads / packets, part = self / packets, packet = self % packets;  // threads that share a column
   T own[kRows][kCount] = {};
-  for (int j = part; j < keys && part < parts; j += parts) {
-    T numbers[kCount];
-    read(p.pages.row<E>(1, begin + j, key_head) + packet * kCount, numbers);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) own[r][i] += scores[r][j] * numbers[i];
-    }
-  }
+  sum_values<E>(p, few, scores, own);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    if (r >= rows) break;
+    if (r >= few.rows) break;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) parts_of_sum[self * kCount + i] = own[r][i];
     __syncthreads();
-    const i64 row = row_of_y(r);
+    const i64 row = few.of_y(p, r);
     const ChunkState<T> state = shared_states[r];
     for (int c = self; c < depth; c += kThreads) {
       T sum = 0;
-      for (int other = 0; other < parts; ++other) sum += parts_of_sum[other * depth + c];
+      for (int part = 0; part < kThreads * kCount / depth; ++part) sum += parts_of_sum[part * depth + c];
       if (sums != nullptr) {
-        sums[(row * chunks + chunk) * depth + c] = sum;
+        sums[(row * chunks + few.chunk) * depth + c] = sum;
       } else {
         y[row * depth + c] = store_as<E>(state.total == T(0) ? T(0) : sum / state.total);
       }
     }
-    if (sums != nullptr && self == 0) states[row * chunks + chunk] = state;
+    if (sums != nullptr && self == 0) states[row * chunks + few.chunk] = state;
     __syncthreads();
   }
 }
