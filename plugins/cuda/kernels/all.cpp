@@ -36,13 +36,18 @@ void add_all_kernels(const KernelSink& sink) {
   add_matmul(sink);
   add_convolution(sink);
   add_attention(sink);
+  add_paged_attention(sink);
   add_pooling(sink);
   add_folding(sink);
   add_recurrent(sink);
   add_optimizers(sink);
   add_random(sink);
   add_sequences(sink);
+  add_quantize(sink);
   add_quantized_blocks(sink);
+  add_quantized_convolution(sink);
+  add_quantized_planar(sink);
+  add_weight_only(sink);
 }
 
 void refuse(const char* format, ...) {

@@ -53,13 +53,18 @@ void add_triangles(const KernelSink& sink);
 void add_matmul(const KernelSink& sink);
 void add_convolution(const KernelSink& sink);
 void add_attention(const KernelSink& sink);
+void add_paged_attention(const KernelSink& sink);
 void add_pooling(const KernelSink& sink);
 void add_folding(const KernelSink& sink);
 void add_recurrent(const KernelSink& sink);
 void add_optimizers(const KernelSink& sink);
 void add_random(const KernelSink& sink);
 void add_sequences(const KernelSink& sink);
+void add_quantize(const KernelSink& sink);
 void add_quantized_blocks(const KernelSink& sink);
+void add_quantized_convolution(const KernelSink& sink);
+void add_quantized_planar(const KernelSink& sink);
+void add_weight_only(const KernelSink& sink);
 
 /// Queues the copy of `source` to `destination` of the same sizes; any strides, any two dtypes.
 void copy_view(KernelContext& context, const TensorView& destination, const TensorView& source);

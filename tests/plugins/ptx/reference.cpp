@@ -284,6 +284,18 @@ void add_of_32_bits(References& all) {
           }};
     }
   }
+  const auto byte_of = [](Word word, unsigned at, bool is_signed) {
+    return number(word >> (8 * at), Type{"", 8, is_signed});
+  };
+  for (const char* types : {".u32.u32", ".u32.s32", ".s32.u32", ".s32.s32"}) {
+    const bool left = types[1] == 's', right = types[5] == 's';
+    all[std::string("dp4a") + types] = {3, 32, choices(kFewEdges, 3), [=](const Inputs& in) {
+                                          Big sum = in[2];
+                                          for (unsigned i = 0; i < 4; ++i)
+                                            sum += byte_of(in[0], i, left) * byte_of(in[1], i, right);
+                                          return low(static_cast<UBig>(sum), 32);
+                                        }};
+  }
   for (const char* name : {"and", "or", "xor"}) {
     const char kind = name[0];
     all[std::string(name) + ".pred"] = {

@@ -42,7 +42,7 @@ TEST(PtxUnknown, OpcodesAreNamed) {
            {"atom.global.inc.u32 %r1, [%rd1], %r2", "atom.global.inc.u32"},
            {"fence.proxy.async", "fence.proxy.async"},
            {"redux.sync.add.s32 %r1, %r2, -1", "redux.sync.add.s32"},
-           {"dp4a.s32.s32 %r1, %r2, %r3, %r4", "dp4a.s32.s32"},
+           {"dp2a.lo.s32.s32 %r1, %r2, %r3, %r4", "dp2a.lo.s32.s32"},
            {"bar.sync 1, 64", "bar.sync for a part of the block"},
            {"griddepcontrol.wait", "griddepcontrol.wait"},
        }) {

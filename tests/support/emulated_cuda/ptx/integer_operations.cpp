@@ -9,6 +9,8 @@ namespace tenon::emulated_cuda::ptx {
 
 namespace {
 
+using i32 = std::int32_t;
+using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 using Wide = unsigned __int128;
 
@@ -153,6 +155,15 @@ void add_carrying_type(Table& table) {
   add_products_with_carry<T, true>(table);
 }
 
+/// c + the sum of four products of bytes.
+template <class A, class B>
+u64 four_products(const u64* in, u64&) {
+  u32 sum = get<u32>(in[2]);
+  for (unsigned byte = 0; byte < 4; ++byte)
+    sum += static_cast<u32>(i32{get<A>(in[0] >> (8 * byte))} * i32{get<B>(in[1] >> (8 * byte))});
+  return put<u32>(sum);
+}
+
 }  // namespace
 
 void add_integer_operations(Table& table) {
@@ -166,6 +177,10 @@ void add_integer_operations(Table& table) {
   add_carrying_type<std::int32_t>(table);
   add_carrying_type<std::uint64_t>(table);
   add_carrying_type<std::int64_t>(table);
+  table["dp4a.u32.u32"] = {four_products<std::uint8_t, std::uint8_t>, 3};
+  table["dp4a.u32.s32"] = {four_products<std::uint8_t, std::int8_t>, 3};
+  table["dp4a.s32.u32"] = {four_products<std::int8_t, std::uint8_t>, 3};
+  table["dp4a.s32.s32"] = {four_products<std::int8_t, std::int8_t>, 3};
 }
 
 }  // namespace tenon::emulated_cuda::ptx
