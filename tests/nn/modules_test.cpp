@@ -19,6 +19,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <variant>
 
 namespace tenon::test {
 namespace {
@@ -345,6 +346,13 @@ TEST(Init, IdentitiesOfMatricesAndOfConvolutions) {
   EXPECT_TRUE(init::constant_(tenon::empty({2}), 3).equal(tenon::tensor({3., 3.})));
   EXPECT_TRUE(init::ones_(tenon::empty({2})).equal(tenon::ones({2})));
   EXPECT_TRUE(init::zeros_(tenon::ones({2})).equal(tenon::zeros({2})));
+}
+
+TEST(Words, OfAVariantOfTheProgramsOwnHaveTheirNames) {
+  std::variant<enumtype::kLinear, enumtype::kReLU, enumtype::kRNN_TANH> word;
+  EXPECT_EQ(enumtype::get_enum_name(word), "kLinear");
+  word = kRNN_TANH;
+  EXPECT_EQ(enumtype::get_enum_name(word), "kRNN_TANH");
 }
 
 }  // namespace

@@ -111,6 +111,13 @@ template <class... Words>
 std::string get_enum_name(const OneOf<Words...>& word) {
   return name_of(word.id());
 }
+/// Of a program's own std::variant of words, as libtorch's options are.
+template <template <class...> class Variant, class... Words>
+requires requires(const Variant<Words...>& word) { word.index(); }
+std::string get_enum_name(const Variant<Words...>& word) {
+  constexpr Id ids[] = {Words::id...};
+  return name_of(ids[word.index()]);
+}
 /// See reduction_of().
 template <class... Words>
 std::int64_t reduction_get_enum(const OneOf<Words...>& word) {
