@@ -36,6 +36,7 @@ void add_all_kernels(const KernelSink& sink) {
   add_matmul(sink);
   add_convolution(sink);
   add_attention(sink);
+  add_paged_attention(sink);
   add_pooling(sink);
   add_folding(sink);
   add_recurrent(sink);

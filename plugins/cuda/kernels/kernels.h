@@ -53,6 +53,7 @@ void add_triangles(const KernelSink& sink);
 void add_matmul(const KernelSink& sink);
 void add_convolution(const KernelSink& sink);
 void add_attention(const KernelSink& sink);
+void add_paged_attention(const KernelSink& sink);
 void add_pooling(const KernelSink& sink);
 void add_folding(const KernelSink& sink);
 void add_recurrent(const KernelSink& sink);

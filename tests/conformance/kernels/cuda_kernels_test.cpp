@@ -12,9 +12,9 @@
 namespace tenon::conformance {
 namespace {
 
-/// So far: on a GPU these operators are made of others. What a convolution there takes as workspace is known to cuDNN
+/// So far. What a convolution there takes as workspace is known to cuDNN
 /// alone, which has to have the device: it is not rehearsed.
-const std::set<std::string> kOfTheCpuAlone = {"paged_attention", "conv.workspace", "conv_backward_input.workspace",
+const std::set<std::string> kOfTheCpuAlone = {"conv.workspace", "conv_backward_input.workspace",
                                               "conv_backward_weight.workspace"};
 
 TEST(CudaKernels, AreThoseOfTheCpu) {

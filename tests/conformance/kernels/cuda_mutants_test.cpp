@@ -6,6 +6,8 @@
 #include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/normalization.h>
+#include <tenon/kernel/attributes/paged_attention.h>
+#include <tenon/kernel/attributes/quantization.h>
 #include <tenon/kernel/attributes/reduction.h>
 
 #include <gtest/gtest.h>
@@ -64,6 +66,21 @@ void attend_in_16_bits(Bench& bench) {
   const Sizes sizes{1, 1, 130, 64};
   const Tensor q = numbers_of_16_bits(sizes);
   bench.run("attention", {Tensor(Dtype::kBFloat16, sizes), Tensor(Dtype::kFloat32, {1, 1, 130})}, {q, q, q, Tensor()},
+            &plain);
+}
+void attend_to_pages(Bench& bench) {
+  const PagedAttentionAttributes plain{.length = 300};
+  bench.run("paged_attention", {Tensor(Dtype::kFloat32, {1, 2, 8})},
+            {numbers({1, 2, 8}), numbers({2, 160, 2, 8}), numbers({2, 160, 2, 8})}, &plain);
+}
+void convolve_bytes(Bench& bench) {
+  const auto bytes = [](Dtype dtype, Sizes sizes, Layout layout) {
+    return Tensor(dtype, std::move(sizes), layout).fill([](i64 i) { return static_cast<double>(i % 90); });
+  };
+  QuantizedConvAttributes plain;
+  bench.run("quantized_conv", {Tensor(Dtype::kFloat32, {1, 9, 10, 10}, Layout::kChannelsLast)},
+            {bytes(Dtype::kUInt8, {1, 20, 12, 12}, Layout::kChannelsLast),
+             bytes(Dtype::kInt8, {9, 20, 3, 3}, Layout::kContiguous), numbers({9}), Tensor()},
             &plain);
 }
 void unpool(Bench& bench) {
@@ -158,6 +175,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"ProductWithoutItsFirstBarrier", {"product_kernelIi", "bar.sync", ""}, product, kSharedRace},
         Mutant{"ProductWithoutItsSecondBarrier", {"product_kernelIi", "bar.sync", "", 2}, product, kSharedRace},
         Mutant{"AttentionWithoutABarrier", {"7forwardIfEEv", "bar.sync", "", 3}, attend, kSharedRace},
+        Mutant{"PagesWithoutABarrier", {"few_queries_kernelIf", "bar.sync", "", 2}, attend_to_pages, kSharedRace},
+        Mutant{"BytesWithoutABarrier", {"tiled_kernelIhf", "bar.sync", ""}, convolve_bytes, kSharedRace},
         Mutant{"TensorCoresWithoutABarrier",
                {"forward_on_tensor_coresINS0_4BF16ELi64E", "bar.sync", ""},
                attend_in_16_bits,

@@ -17,9 +17,10 @@ struct Case {
 };
 
 // One position and several, heads that share keys, a last page that is not full, a page that is longer than the text,
-// and more queries than a block has.
-constexpr Case kCases[] = {{1, 1, 1, 1, 1, 4},  {1, 13, 4, 2, 8, 4}, {1, 33, 6, 1, 16, 16}, {5, 5, 2, 2, 4, 3},
-                           {3, 11, 4, 2, 8, 4}, {7, 7, 3, 3, 5, 32}, {70, 75, 2, 1, 8, 8},  {1, 40, 70, 1, 4, 16}};
+// more queries than a block has, several chunks of keys, and more pages than a kernel takes as parameters.
+constexpr Case kCases[] = {{1, 1, 1, 1, 1, 4},    {1, 13, 4, 2, 8, 4}, {1, 33, 6, 1, 16, 16}, {5, 5, 2, 2, 4, 3},
+                           {3, 11, 4, 2, 8, 4},   {7, 7, 3, 3, 5, 32}, {70, 75, 2, 1, 8, 8},  {1, 40, 70, 1, 4, 16},
+                           {2, 300, 3, 1, 8, 16}, {1, 600, 4, 2, 8, 4}};
 
 TEST(PagedAttention, IsThatOfTheKeysAndValuesInTheirOrder) {
   for_each_bench([](Bench& bench) {

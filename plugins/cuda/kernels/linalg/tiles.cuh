@@ -69,35 +69,38 @@ __device__ void add_slice(Sums<T>& sums, const Slice<T>& left, const Slice<T>& r
 }
 
 /// Dense rows of elements E, `step` of them apart, of which `count` are there. In slices they are of their compute
-/// type.
+/// type. Whatever has these three is rows to the functions below.
 template <class E>
 struct Rows {
+  using Element = E;
+  __device__ const E* at(int row) const { return first + row * step; }
   const E* first;
   std::int64_t step;
   int count;
 };
 
 /// slice.of[k][r] = element from + k of row r; 0 where there is none.
-template <class T, class E>
-__device__ void load_transposed(Slice<T>& slice, const Rows<E>& rows, int from, int width) {
+template <class T, class R>
+__device__ void load_transposed(Slice<T>& slice, const R& rows, int from, int width) {
+  using E = typename R::Element;
   for (int t = static_cast<int>(threadIdx.x); t < kSlice * kTile<T>; t += kThreads) {
     const int k = t % kSlice, r = t / kSlice;
-    slice.of[k][r] = r < rows.count && from + k < width ? load_as<E, T>(rows.first[r * rows.step + from + k]) : T(0);
+    slice.of[k][r] = r < rows.count && from + k < width ? load_as<E, T>(rows.at(r)[from + k]) : T(0);
   }
 }
 /// slice.of[k][c] = element c of row from + k.
-template <class T, class E>
-__device__ void load_plain(Slice<T>& slice, const Rows<E>& rows, int from, int width) {
+template <class T, class R>
+__device__ void load_plain(Slice<T>& slice, const R& rows, int from, int width) {
+  using E = typename R::Element;
   for (int t = static_cast<int>(threadIdx.x); t < kSlice * kTile<T>; t += kThreads) {
     const int k = t / kTile<T>, c = t % kTile<T>;
-    slice.of[k][c] = from + k < rows.count && c < width ? load_as<E, T>(rows.first[(from + k) * rows.step + c]) : T(0);
+    slice.of[k][c] = from + k < rows.count && c < width ? load_as<E, T>(rows.at(from + k)[c]) : T(0);
   }
 }
 
 /// sums = a b^T over rows of `width` elements.
-template <class T, class E>
-__device__ void multiply_rows(Sums<T>& sums, const Rows<E>& a, const Rows<E>& b, int width, Slice<T>& left,
-                              Slice<T>& right) {
+template <class T, class A, class B>
+__device__ void multiply_rows(Sums<T>& sums, const A& a, const B& b, int width, Slice<T>& left, Slice<T>& right) {
   clear<T>(sums);
   for (int from = 0; from < width; from += kSlice) {
     __syncthreads();  // the slices are not in use any more
@@ -110,8 +113,8 @@ __device__ void multiply_rows(Sums<T>& sums, const Rows<E>& a, const Rows<E>& b,
 
 /// sums += w rows, or w^T rows where `transposed`: `rows` are those of the summed dimension, `width` columns of them.
 /// Begins with a barrier: w may have been written just before.
-template <bool transposed, class T, class E>
-__device__ void add_square(Sums<T>& sums, const Square<T>& w, const Rows<E>& rows, int width, Slice<T>& slice) {
+template <bool transposed, class T, class R>
+__device__ void add_square(Sums<T>& sums, const Square<T>& w, const R& rows, int width, Slice<T>& slice) {
   const int row = own_row<T>(), column = own_column<T>();
   for (int from = 0; from < rows.count; from += kSlice) {
     __syncthreads();

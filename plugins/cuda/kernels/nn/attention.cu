@@ -8,6 +8,7 @@
 #include "kernels/linalg/tiles.cuh"
 #include "kernels/nn/attention.cuh"
 #include "kernels/nn/attention_tensor_cores.h"
+#include "kernels/nn/row_softmax.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 using namespace tiles;
 
 constexpr int kDeltaRows = 8;  // of a block: a warp each
-template <class T>
-constexpr int kParts = kThreads / kTile<T>;  // threads that share a row of weights
 
 // Of a row of scores: what its softmax subtracts, in two steps, and what the slopes of its weights share.
 template <class T>
@@ -54,10 +53,6 @@ __device__ Rows<E> rows_of(const Heads<const E>& heads, const Place<T>& place, i
   return {heads.at(place.b, place.h, first) + column, heads.row, rows_left<T>(all, first)};
 }
 
-// Not fused with what is added to it: a score is the same number wherever it is computed.
-__device__ float rounded_product(float a, float b) { return __fmul_rn(a, b); }
-__device__ double rounded_product(double a, double b) { return __dmul_rn(a, b); }
-
 // The score of query i for key j as softmax takes it, from the product of their rows.
 template <class E, class T>
 __device__ T score(const AttentionProblem& p, const AttentionMask& mask, const Place<T>& place, i64 i, i64 j,
@@ -89,35 +84,6 @@ __device__ void score_tile(const AttentionProblem& p, const AttentionMask& mask,
   }
   __syncthreads();
 }
-
-// The softmax of a row of which some scores have been seen. The threads that share the row have the same.
-template <class T>
-struct RowSoftmax {
-  static constexpr T kNever = -static_cast<T>(INFINITY);
-  static constexpr int kOwn = kTile<T> / kParts<T>;  // scores of this thread in a tile
-  T most = kNever, total = 0;
-
-  // `own`, this thread's scores of one more tile, become weights. Returns what those before are to be multiplied by.
-  __device__ T add(T* own) {
-    T highest = most;
-    for (int j = 0; j < kOwn; ++j) highest = own[j] > highest || own[j] != own[j] ? own[j] : highest;
-    for (int lane = kParts<T> / 2; lane > 0; lane /= 2) {
-      const T other = __shfl_xor_sync(0xffffffffu, highest, lane);
-      highest = other > highest || other != other ? other : highest;
-    }
-    T sum = 0;
-    for (int j = 0; j < kOwn; ++j) {
-      const T weight = highest == kNever ? T(0) : exp(own[j] - highest);
-      sum += weight;
-      own[j] = weight;
-    }
-    for (int lane = kParts<T> / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
-    const T factor = most == kNever ? T(0) : exp(most - highest);
-    most = highest;
-    total = total * factor + sum;
-    return factor;
-  }
-};
 
 template <class E>
 __global__ void __launch_bounds__(kThreads) forward(AttentionProblem p, Heads<E> y, Compute<E>* lse, Heads<const E> q,
