@@ -15,6 +15,7 @@ struct Convolution {
   TensorView x, w, y;
   TensorView bias;  ///< of kForward, or undefined
   ConvAttributes attributes;
+  bool rehearsed = false;  ///< takes its workspace and computes nothing
 
   const TensorView& output() const { return kind == ConvKind::kForward ? y : kind == ConvKind::kBackwardInput ? x : w; }
 };

@@ -295,7 +295,8 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
   CudnnProblem problem;
   if (!problem.describe(c, channels_last, exact ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH)) return false;
 
-  const bool measured = switches.cudnn_benchmark && !driver.capturing(context.stream());  // a measurement waits
+  // A measurement waits, and computes.
+  const bool measured = switches.cudnn_benchmark && !c.rehearsed && !driver.capturing(context.stream());
   const ConvolutionChoice choice = driver.libraries().convolutions.get(key_of(c, channels_last, measured), [&] {
     typename Kind::Found found[kMostAlgorithms];
     int count = 0;
@@ -312,6 +313,7 @@ bool run_cudnn(KernelContext& context, const Convolution& c, bool channels_last)
     library.check(library.set_math(problem.conv.get(), static_cast<cudnnMathType_t>(choice.math)),
                   "cudnnSetConvolutionMathType");
   const Workspace room{context.scratch(choice.workspace_bytes), choice.workspace_bytes};
+  if (c.rehearsed) return true;
   const Factors factors{.wide = c.y.dtype == Dtype::kFloat64};
   const bool biased = c.bias.defined();
   if (biased && choice.algorithm == kFusing && run_with_bias(handle.get(), c, problem, room, factors)) return true;
@@ -339,8 +341,9 @@ bool cudnn_convolution(KernelContext& context, const Convolution& given) {
   const TensorView& wide = given.kind == ConvKind::kBackwardWeight ? given.x : output;  // weights lie either way
   const bool channels_last = !lies(wide, false) && lies(wide, true);
   const auto is_output = [&](const TensorView& view) { return &view == &output; };
-  const Laid x(context, given.x, channels_last, !is_output(given.x)),
-      w(context, given.w, channels_last, !is_output(given.w)), y(context, given.y, channels_last, !is_output(given.y));
+  const auto is_read = [&](const TensorView& view) { return !is_output(view) && !given.rehearsed; };
+  const Laid x(context, given.x, channels_last, is_read(given.x)), w(context, given.w, channels_last, is_read(given.w)),
+      y(context, given.y, channels_last, is_read(given.y));
   Convolution c = given;
   c.x = x.view;
   c.w = w.view;
@@ -349,6 +352,7 @@ bool cudnn_convolution(KernelContext& context, const Convolution& given) {
                     : given.kind == ConvKind::kBackwardInput ? run_cudnn<BackwardInput>(context, c, channels_last)
                                                              : run_cudnn<BackwardWeight>(context, c, channels_last);
   if (!done) return false;
+  if (given.rehearsed) return true;
   for (const auto& [laid, view] : {std::pair(&x, &given.x), std::pair(&w, &given.w), std::pair(&y, &given.y)}) {
     if (is_output(*view)) laid->finish(context, *view);
   }
