@@ -62,7 +62,7 @@ TEST_F(CudaPrecision, AlgorithmsThatWereMeasuredGiveTheSameToRounding) {
   }
 }
 
-// CUDA has no kernels for integers: floats are made of them, and multiplied as such under autocast as well.
+// The kernels for integers compute in float32, under autocast as well.
 TEST_F(CudaPrecision, WeightsOfIntegersUnderAutocastEqualTheHosts) {
   reopen({});
   NoGradGuard no_grad;
