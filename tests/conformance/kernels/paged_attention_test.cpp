@@ -24,7 +24,6 @@ constexpr Case kCases[] = {{1, 1, 1, 1, 1, 4},    {1, 13, 4, 2, 8, 4}, {1, 33, 6
 
 TEST(PagedAttention, IsThatOfTheKeysAndValuesInTheirOrder) {
   for_each_bench([](Bench& bench) {
-    if (!bench.has("paged_attention")) return;  // operators then make the same of others
     for (const Dtype dtype : kFloats) {
       for (const Case& c : kCases) {
         SCOPED_TRACE(::testing::Message() << name_of(dtype) << ", " << c.count << " of " << c.length << " positions, "
