@@ -5,11 +5,12 @@
   its vectors and the ends of its loops differ;
 - of both in float64, points beside the one drawn, where nothing is equal or a bound by chance: where they agree there, they
   differ about a kink alone. Only rules that say `beside` excuse this: on the kink itself functions have one answer;
-- of both, what they answer in float64 and a unit away: where that is alike, an algorithm has decided by a rounding (`steady`).
+- of both, what they answer in float64 and a unit away: where that is alike, an algorithm has decided by a rounding (`steady`);
+- of both in float64, whether a gradient that one side alone has is zero there (`zeros`).
 """
 import re
 
-from compare import differs
+from compare import differs, zero_alone
 from truth import jumps, near, wide
 
 NEAR = 4
@@ -68,3 +69,8 @@ def agree_steadily(ask, line):
         return False
     pairs = ask(lines)
     return agreements(pairs[:1], lines[:1]) == 1 and 2 * agreements(pairs[1:], lines[1:]) >= NEAR
+
+
+def zero_in_float64(ask, line):
+    """Whether what one side alone has is zero everywhere in float64: what it is in 16 bits is rounding of terms that cancel."""
+    return wide(line) != line and zero_alone(*ask([wide(line)])[0], wide(line))
