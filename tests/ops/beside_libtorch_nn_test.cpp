@@ -310,7 +310,8 @@ TEST(BesideLibtorch, SlopesByBicubicCoordinatesKeepTheirDigits) {
     const Tensor y = grid_sampler(x, grid, 2, 0, false);
     return autograd::grad({y.sum()}, {grid})[0].to(kFloat64);
   };
-  EXPECT_LT((slopes(kFloat32) - slopes(kFloat64)).abs().max().item<double>(), 9e-6) << "three units of the largest, 27";
+  EXPECT_LT((slopes(kFloat32) - slopes(kFloat64)).abs().max().item<double>(), 4.3e-6)
+      << "two units of the largest, 27; libtorch's are 4.2e-6 off";
 }
 
 TEST(BesideLibtorch, ClassesAsBytesAreNoMaskOfSmoothedWeights) {
