@@ -314,6 +314,32 @@ TEST(BesideLibtorch, SlopesByBicubicCoordinatesKeepTheirDigits) {
       << "two units of the largest, 27; libtorch's are 4.2e-6 off";
 }
 
+TEST(BesideLibtorch, SecondSlopesOfAttentionInSixteenBitsAreRoundedAtTheEnd) {
+  // The first and second slopes by queries, keys and values of numbers that are exact in bfloat16.
+  const auto slopes = [](Dtype dtype) {
+    std::vector<Tensor> inputs;
+    for (const double step : {5., 7., 11.}) {
+      const Tensor numbers = (arange(24, TensorOptions(kFloat64)) * step).fmod(17.0) / 4 - 2;
+      inputs.push_back(numbers.reshape({1, 2, 3, 4}).to(dtype).requires_grad_(true));
+    }
+    const auto weigh = [](const Tensor& t, double step) {
+      const Tensor weights = ((arange(24, TensorOptions(kFloat64)) * step).fmod(13.0) / 8 - 0.75).reshape(t.sizes());
+      return (t * weights.to(t.scalar_type())).to(kFloat64).sum();
+    };
+    const Tensor y = scaled_dot_product_attention(inputs[0], inputs[1], inputs[2]);
+    const std::vector<Tensor> first = autograd::grad({weigh(y, 3)}, inputs, {}, true, true);
+    const Tensor sum = weigh(first[0], 2) + weigh(first[1], 5) + weigh(first[2], 7);
+    std::vector<Tensor> all = autograd::grad({sum}, inputs);
+    for (const Tensor& slope : first) all.push_back(slope.detach());
+    return cat(all).to(kFloat64);
+  };
+  const Tensor exact = slopes(kFloat64);
+  for (const auto& [dtype, digits] : {std::pair(kFloat16, 11), std::pair(kBFloat16, 8)}) {
+    const double error = (slopes(dtype) - exact).abs().max().item<double>() / exact.abs().max().item<double>();
+    EXPECT_LT(error, std::ldexp(0.7, -digits)) << dtype << ": little more than half a unit of the largest";
+  }
+}
+
 TEST(BesideLibtorch, ClassesAsBytesAreNoMaskOfSmoothedWeights) {
   const Tensor x = tensor({{1., 2., 3.}, {3., 1., 0.}}), weight = tensor({1., 2., 4.}), classes = tensor({2, 0});
   const Tensor wanted = cross_entropy_loss(x, classes, weight, 1, -100, 0.5);
