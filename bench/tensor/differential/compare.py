@@ -62,7 +62,8 @@ def word_differs(a, b, bound, least=1e-3, layouts=True):
     if a == b:
         return None
     if a.startswith(("text ", "int ")) or ":" not in a or ":" not in b:
-        return "text" if a.replace("tenon::", "torch::") != b.replace("tenon::", "torch::") else None
+        plain = lambda text: text.replace("tenon::", "torch::").replace("-nan", "_nan")  # noqa: E731: NaN has no sign
+        return "text" if plain(a) != plain(b) else None
     x, y = parsed(a), parsed(b)
     if x[0] != y[0]:
         return "dtype"
