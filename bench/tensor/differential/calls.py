@@ -37,9 +37,9 @@ SPLIT = re.compile(r"\S+")
 ENDLESS = [re.compile(r"(^|\.)sgn_?$"), re.compile(r"(^|\.)(abs|absolute|sign|l1_loss|L1Loss|triplet_margin_loss)_?$")]
 
 
-def line_of(name, arguments, seed):
-    """One random call of a row, as the program reads it."""
-    c = Call(seed)
+def line_of(name, arguments, seed, more=""):
+    """One random call of a row, as the program reads it, with more of what is rare (`Call`)."""
+    c = Call(seed, more)
     if "_out" in name and not c.oddly(0.1):
         c.order = 0
     for order, rows in enumerate(ENDLESS):

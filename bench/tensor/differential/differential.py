@@ -24,9 +24,10 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import again  # noqa: E402
 import calls  # noqa: E402
 import truth  # noqa: E402
-from compare import TOLERANCE, differs, gap, parsed, split_outcome, zero_alone  # noqa: E402
+from compare import TOLERANCE, differs, gap, integers_alone, parsed, split_outcome, zero_alone  # noqa: E402
 
 BATCH = 10_000
 SECONDS = 300  # for one batch
@@ -80,25 +81,29 @@ def parsed_stage(outcome, stage):
     return [parsed(word) if word.count(":") == 4 and not word.startswith("text ") else None for word in words]
 
 
-def rounded_alone(programs, found):
-    """Of (line, kind, outcomes), those that float64 calls to be rounding, as a set of places."""
+def rounded_alone(programs, found, units=False):
+    """Of (line, kind, outcomes), those that float64 calls to be rounding, as a set of places. With `units` libtorch is also asked
+    a unit away."""
     places = [at for at, (line, kind, _) in enumerate(found) if kind in STAGES and truth.asked_for(line)[0]]
     asked = [truth.asked_for(found[at][0]) for at in places]
     wide = both(programs, [line for first, _ in asked for line in first])
     shaken = iter(answers(programs[1], [line for _, ways in asked for line in ways]))
+    close_lines = [again.near_lines(found[at][0]) if units else [] for at in places]
+    close = iter(answers(programs[1], [line for lines in close_lines for line in lines]))
     result = set()
-    for at, (_, ways), outcomes in zip(places, asked, wide):
-        moved = [next(shaken) for _ in ways]
+    for at, (_, ways), lines, outcomes in zip(places, asked, close_lines, wide):
+        moved, away = [next(shaken) for _ in ways], [next(close) for _ in lines]
         stage = STAGES[found[at][1]]
         sides = [parsed_stage(outcome, stage) for outcome in (*found[at][2], *outcomes, *moved)]
         ours, theirs, mine, exact, *others = sides
         if None in (ours, theirs, mine, exact) or not len(ours) == len(theirs) == len(mine) == len(exact):
             continue
         others = [side for side in others if side is not None and len(side) == len(exact)]
+        away = [side for side in (parsed_stage(outcome, stage) for outcome in away) if side is not None and len(side) == len(exact)]
         line = found[at][0]
         asked_dtype = re.search(r" D(\w+)", line)
         if truth.excused(list(zip(ours, theirs)), list(zip(mine, exact)), others, LEAST[stage], line.startswith("nn."),
-                         asked_dtype and asked_dtype.group(1)):
+                         asked_dtype and asked_dtype.group(1), away):
             result.add(at)
     return result
 
@@ -193,7 +198,7 @@ def plain_names(name):
     return {name, function, re.sub(r"\.(options|train|eval|mode|tanh|weight|weights|scale|eps|dtype)$", "", function)}
 
 
-def reason_of(rules, name, kind, line, outcomes):
+def reason_of(programs, rules, name, kind, line, outcomes):
     texts = None
     for rule in rules:
         if not (any(rule["row"].fullmatch(each) for each in plain_names(name)) and rule["kind"].fullmatch(kind) and rule["line"].search(line)):
@@ -206,17 +211,29 @@ def reason_of(rules, name, kind, line, outcomes):
             most, odd = gap(*outcomes, line, kind)
             if most > rule.get("within", TOLERANCE["bf16"]) or odd != rule.get("odd", False):
                 continue
-        if "zeros" in rule and not zero_alone(*outcomes, line):
+        if "integers" in rule and not integers_alone(*outcomes, line):
+            continue
+        ask = lambda lines: both(programs, lines)  # noqa: E731
+        if "zeros" in rule and not (zero_alone(*outcomes, line) or again.zero_in_float64(ask, line)):
+            continue
+        if "beside" in rule and not again.agree_beside(ask, line) or "steady" in rule and not again.agree_steadily(ask, line):
             continue
         rule["count"] += 1
         return rule
     return None
 
 
-def rounded_again(programs, line, kind):
-    """Whether the same difference, of the call made once more, is rounding: libraries of products round by where memory lies."""
-    again, = both(programs, [line])
-    return differs(*again, line) == kind and bool(rounded_alone(programs, [(line, kind, again)]))
+def excused_again(programs, line, kind, outcomes):
+    """Why a difference without a reason is none, once more is asked: "rounding" or "layout"; or None. The call itself is made
+    again, too: libraries of products round by where memory lies."""
+    outcomes_again, = both(programs, [line])
+    for found in (outcomes, outcomes_again):
+        if differs(*found, line) == kind and rounded_alone(programs, [(line, kind, found)], units=True):
+            return "rounding"
+    if kind in STAGES or kind == "libtorch refuses":
+        if again.answers_so(outcomes[0], answers(programs[1], again.other_layouts(line)), line):
+            return "layout"
+    return None
 
 
 def rows_of(program):
@@ -247,6 +264,8 @@ def main():
     options.add_argument("--calls", type=int, default=100_000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--rows", default="")
+    options.add_argument("--more", default="", choices=("", "wild", "edges", "small", "short", "layouts", "aliases", "guards"),
+                         help="what every call is to be like, which is rare otherwise")
     options.add_argument("--all", action="store_true", help="show the accepted ones, too")
     options.add_argument("--open", action="store_true", help="show the known ones that are to be mended, too")
     options.add_argument("--line")
@@ -265,7 +284,11 @@ def main():
         (a, b), = both(programs, [options.line])
         kind = differs(a, b, options.line)
         print(f"tenon     {shown(a, 4000)}\nlibtorch  {shown(b, 4000)}\n{kind or 'no difference'}"
-              + (", rounding" if kind and rounded_alone(programs, [(options.line, kind, (a, b))]) else ""))
+              + (", rounding" if kind and rounded_alone(programs, [(options.line, kind, (a, b))]) else "")
+              + (f", {excused_again(programs, options.line, kind, (a, b))} when asked again" if kind else ""))
+        rule = kind and reason_of(programs, accepted_of(HERE / "accepted.toml"), options.line.split(" ")[0], kind, options.line, (a, b))
+        if rule:
+            print(f"accepted: {rule['reason']}")
         return
     chosen = [name for name in rows if name in theirs and re.search(options.rows, name)]
     if not chosen:
@@ -275,7 +298,7 @@ def main():
     for begin in range(0, options.calls, BATCH):
         numbers_ = range(begin, min(begin + BATCH, options.calls))
         names = [chosen[n % len(chosen)] for n in numbers_]
-        lines = [calls.line_of(name, rows[name], options.seed * 1_000_000_007 + n) for name, n in zip(names, numbers_)]
+        lines = [calls.line_of(name, rows[name], options.seed * 1_000_000_007 + n, options.more) for name, n in zip(names, numbers_)]
         batch = []
         for name, line, (a, b) in zip(names, lines, both(programs, lines)):
             ran["refused by both" if " error:call" in a and " error:call" in b else "ran"] += 1
@@ -287,11 +310,12 @@ def main():
             if at in rounded and not options.all:
                 ran["rounding"] += 1
                 continue
-            rule = reason_of(rules, name, kind, line, (a, b))
+            rule = reason_of(programs, rules, name, kind, line, (a, b))
             if rule is not None and not options.all and not (options.open and rule.get("open", False)):
                 continue
-            if rule is None and not options.all and rounded_again(programs, line, kind):
-                ran["rounding"] += 1
+            excuse = excused_again(programs, line, kind, (a, b)) if rule is None and not options.all else None
+            if excuse:
+                ran[excuse] += 1
                 continue
             entry = found.setdefault((name, kind), {"count": 0, "line": line, "outcomes": (a, b)})
             entry["count"] += 1
@@ -299,7 +323,7 @@ def main():
                 entry |= {"line": line, "outcomes": (a, b)}
     known = lambda still_open: sum(r["count"] for r in rules if r.get("open", False) == still_open)
     print(f"{ran['ran']} ran, {ran['refused by both']} were refused by both; {known(False)} differences are meant, "
-          f"{ran['rounding']} are rounding, "
+          f"{ran['rounding']} are rounding, {ran['layout']} of what libtorch makes of a layout, "
           f"{known(True)} known and to be mended, {sum(e['count'] for e in found.values())} unexplained in {len(found)} kinds")
     if options.counts:
         print("\n".join(f"{rule['count']:7} {rule['reason'][:100]}" for rule in rules))

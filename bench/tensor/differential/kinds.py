@@ -25,11 +25,14 @@ def listed(numbers):
 class Call:
     """One call being drawn: its random numbers, and what its first tensor is like."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, more=""):
+        """`more` is a leaning that every call has, or "wild" or "edges"."""
         self.r = random.Random(seed)
         r = self.r
         self.leaning = r.choice(LEANINGS)
-        self.wild = r.random() < 0.12  # now and then an argument that does not fit
+        self.wild = r.random() < 0.12 or more == "wild"  # now and then an argument that does not fit
+        if more in LEANINGS:
+            self.leaning = more
         self.order = r.choice((0, 0, 1, 1, 2))
         self.guard = r.choice(("-",) * (1 if self.leaning == "guards" else 10) + ("nograd", "inference"))
         self.dtype = r.choice(("f32",) * 4 + ("f64",) * 4 + tuple(DTYPES))
@@ -38,6 +41,8 @@ class Call:
         if self.leaning == "short":
             self.dtype = r.choice(("f16", "bf16", "f16", "bf16", "i16", "i8", "u8", "bool")[:4 if self.order else 8])
         self.values = r.choice("nnnnnpuidew" if self.order == 0 else "nnnnnnnnppuuiiddwwe")
+        if more == "edges":
+            self.values = "e"
         self.sizes = self.random_sizes()
         self.dim = None
         self.index_sizes = []

@@ -2,7 +2,7 @@
 
 What was drawn in a shorter dtype is held in float64 (`T:f64<bf16:…`), and libtorch's answer there is the truth, if Tenon's is the
 same. A result of Tenon is as good as its dtype allows if it is nowhere farther from the truth than the sum of
-- four times what libtorch's is at worst,
+- four times what libtorch's is at worst, also (`near`) where its operands are a unit in the last place away,
 - two units in the last place of the largest number of the result,
 - a few times what the truth itself moves by where each operand moves by less than a rounding of its own dtype
   (`T:f64<bf16~1:…`). What jumps (floor, comparisons, places) is not excused by this.
@@ -33,7 +33,16 @@ def asked_for(line):
     """The lines whose answers `excused` reads: of both, and of libtorch alone; none where no dtype is shorter."""
     if wide(line) == line:
         return [], []
-    return [wide(line)], [] if JUMPS.search(line.split(" ")[0]) else [wide(line, way) for way in range(1, SHAKEN + 1)]
+    return [wide(line)], [] if jumps(line) else [wide(line, way) for way in range(1, SHAKEN + 1)]
+
+
+def near(line, way):
+    """The same call in its own dtypes, its operands a unit in the last place away in that way."""
+    return re.sub(r"T:(bf16|f16|f32):", rf"T:\1~{way}:", line)
+
+
+def jumps(line):
+    return bool(JUMPS.search(line.split(" ")[0]))
 
 
 def error(values, truth, dtype):
@@ -45,19 +54,23 @@ def error(values, truth, dtype):
         return np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
 
 
-def beyond_rounding(dtype, a, b, exact, mine, moved, scale, digits=None):
-    """Where a (Tenon's) is farther from the truth than rounding can take it; everywhere if the two disagree on the truth."""
+def beyond_rounding(dtype, a, b, exact, mine, moved, scale, digits=None, close=()):
+    """Where a (Tenon's) is farther from the truth than rounding can take it; everywhere if the two disagree on the truth.
+    `close` are libtorch's answers a unit away."""
     a, b, t, m = (np.asarray(values, dtype=np.float64) for values in (a, b, exact, mine))
     with np.errstate(all="ignore"):
-        agree = (m == t) | (np.isnan(m) & np.isnan(t)) | (np.abs(m - t) <= 1e-9 * np.maximum(np.abs(t), scale))
         shift = np.zeros_like(t)
         for way in moved:
             far = np.abs(np.asarray(way, dtype=np.float64) - t)
             shift = np.maximum(shift, np.where(np.isfinite(far), far, 0.0))
         last = np.maximum(2.0 ** (2 - (digits or DIGITS[dtype])) * np.maximum(np.abs(t), scale), LEAST[dtype])
-        theirs = error(b, t, dtype)
-        worst = np.max(theirs[np.isfinite(theirs)], initial=0.0)
-        same = (a == b) | (~np.isfinite(a) & ~np.isfinite(b) & np.isinf(theirs))  # of both the dtype was left on the way
+        theirs = [error(np.asarray(answer, dtype=np.float64), t, dtype) for answer in (b, *close)]
+        worst = max(np.max(far[np.isfinite(far)], initial=0.0) for far in theirs)
+        # What rounding makes of the terms of a formula in this dtype, it makes of them in float64, less its digits.
+        agree = (m == t) | (np.isnan(m) & np.isnan(t))
+        agree |= np.abs(m - t) <= np.maximum(1e-9 * np.maximum(np.abs(t), scale), worst * 2.0 ** (DIGITS[dtype] - 49))
+        left = np.logical_or.reduce([np.isinf(far) for far in theirs])
+        same = (a == b) | (~np.isfinite(a) & left)  # of both the dtype was left on the way
         excused_ = same | (np.isnan(a) & np.isnan(b)) | (error(a, t, dtype) <= 4 * worst + last + OPERATORS * shift)
         return ~excused_ if agree.all() else np.ones_like(excused_)
 
@@ -71,11 +84,11 @@ def scale_of(results, least):
     return most
 
 
-def excused(pairs, truths, shaken, least, whole, asked=None):
+def excused(pairs, truths, shaken, least, whole, asked=None, close=()):
     """Whether what differs is rounding, what is less than `least` being none. `pairs` are the parsed results (tenon, libtorch)
-    of one stage, `truths` the same two in float64, `shaken` libtorch's of each way. Of a model the numbers within are as large as any
-    of its results (`whole`), of a function as the result itself. `asked` is the dtype that the
-    call asks for, in which it is computed whatever that of a gradient."""
+    of one stage, `truths` the same two in float64, `shaken` libtorch's of each way, `close` those in the call's own dtypes. Of a
+    model the numbers within are as large as any of its results (`whole`), of a function as the result itself. `asked` is the
+    dtype that the call asks for, in which it is computed whatever that of a gradient."""
     mine, exact = zip(*truths)
     for at, (ours, theirs) in enumerate(pairs):
         if ours is None or theirs is None:
@@ -90,8 +103,9 @@ def excused(pairs, truths, shaken, least, whole, asked=None):
                 return False
             continue
         moved = [way[at][4] for way in shaken if way[at] is not None and way[at][1] == ours[1]]
+        units = [way[at][4] for way in close if way[at] is not None and way[at][:2] == ours[:2]]
         digits = min(DIGITS[ours[0]], DIGITS.get(asked, 53))
         scale = OPERATORS * scale_of(exact, least) if whole else scale_of([exact[at]], least)
-        if beyond_rounding(ours[0], ours[4], theirs[4], exact[at][4], mine[at][4], moved, scale, digits).any():
+        if beyond_rounding(ours[0], ours[4], theirs[4], exact[at][4], mine[at][4], moved, scale, digits, units).any():
             return False
     return True

@@ -140,14 +140,14 @@ double rounding_of(torch::ScalarType dtype) {
                                                      : -53);
 }
 
-/// The numbers each moved by up to one rounding of `dtype`: what a call of that dtype cannot tell from its own.
-Tensor shaken(const Tensor& plain, torch::ScalarType dtype, std::uint64_t seed) {
+/// The numbers each moved by up to `relative` of it and up to `least`.
+Tensor shaken(const Tensor& plain, double relative, double least, std::uint64_t seed) {
   auto result = plain.contiguous().clone();
   auto* data = result.data_ptr<double>();
   Draw draw(seed);
   for (std::int64_t at = 0; at < result.numel(); ++at) {
     const double part = static_cast<double>(draw() % 2001) / 1000 - 1;
-    data[at] *= 1 + rounding_of(dtype) * part;
+    data[at] = data[at] * (1 + relative * part) + least * part;
   }
   return result;
 }
@@ -159,22 +159,31 @@ struct Moved {
 };
 std::optional<Moved> moved;
 
+constexpr double kAside = 1.0 / 1024;  // how far from where it was drawn an operand of "@" lies
+
 /// The numbers of a dtype; "f64<bf16" are those of bf16 in float64, "f64<bf16~3" these moved by a rounding in a third
-/// way.
+/// way: what a call of bf16 cannot tell from its own. "bf16~3" are in bf16 and a unit in the last place away, and
+/// "f64<bf16@3" lie where nothing is equal, 0 or a bound by chance.
 Tensor drawn(const std::vector<std::int64_t>& sizes, const std::string& word, const std::string& kind,
              std::uint64_t seed) {
-  const auto less = word.find('<');
-  if (less == std::string::npos) return contiguous(sizes, dtype_of(word), kind, seed);
-  const auto tilde = word.find('~');
-  const auto dtype = dtype_of(word.substr(less + 1, tilde == std::string::npos ? tilde : tilde - less - 1));
-  const auto wide = contiguous(sizes, dtype, kind, seed).to(dtype_of(word.substr(0, less)));
-  if (tilde == std::string::npos) return wide;
-  moved = {dtype, std::strtoull(word.c_str() + tilde + 1, nullptr, 10)};
-  return shaken(wide, dtype, seed * 31 + moved->way);
+  const auto mark = word.find_first_of("~@");
+  const auto plain = word.substr(0, mark);
+  const auto less = plain.find('<');
+  const auto held = dtype_of(plain.substr(0, less));
+  const auto dtype = less == std::string::npos ? held : dtype_of(plain.substr(less + 1));
+  const auto numbers = contiguous(sizes, dtype, kind, seed);
+  if (mark == std::string::npos) return numbers.to(held);
+  const auto way = std::strtoull(word.c_str() + mark + 1, nullptr, 10);
+  const auto draw = seed * 31 + way;
+  const auto wide = numbers.to(torch::kFloat64);
+  if (word[mark] == '@') return shaken(wide, kAside, kAside / 8, draw).to(held);
+  if (less == std::string::npos) return shaken(wide, 2 * rounding_of(dtype), 0, draw).to(held);
+  moved = {dtype, way};
+  return shaken(wide, rounding_of(dtype), 0, draw).to(held);
 }
 
 /// A tensor of these sizes whose elements lie so: c in order, t turned, s with gaps, o behind an offset, e with a
-/// first dimension of stride 0, l channels last.
+/// first dimension of stride 0, f the same numbers without that stride, l channels last.
 Tensor laid_out(const std::vector<std::int64_t>& sizes, const std::string& dtype, char layout, const std::string& kind,
                 std::uint64_t seed) {
   auto plain = drawn(sizes, dtype, kind, seed);
@@ -195,7 +204,10 @@ Tensor laid_out(const std::vector<std::int64_t>& sizes, const std::string& dtype
     view.copy_(plain);
     return view;
   }
-  if (layout == 'e' && dims >= 1 && sizes[0] > 0) return plain.narrow(0, 0, 1).expand(sizes);
+  if ((layout == 'e' || layout == 'f') && dims >= 1 && sizes[0] > 0) {
+    const auto repeated = plain.narrow(0, 0, 1).expand(sizes);
+    return layout == 'e' ? repeated : repeated.contiguous();
+  }
   if (layout == 'l' && dims == 4) return plain.contiguous(torch::MemoryFormat::ChannelsLast);
   return plain;
 }
@@ -296,7 +308,7 @@ void begin_call() { moved.reset(); }
 Tensor weights(const Tensor& like, std::uint64_t seed) {
   const auto sizes = like.sizes();
   auto plain = contiguous(std::vector<std::int64_t>(sizes.begin(), sizes.end()), torch::kFloat64, "n", seed).mul(0.25);
-  if (moved) plain = shaken(plain, moved->dtype, seed * 31 + moved->way);
+  if (moved) plain = shaken(plain, rounding_of(moved->dtype), 0, seed * 31 + moved->way);
   return plain.to(like.scalar_type());
 }
 

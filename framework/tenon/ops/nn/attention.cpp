@@ -115,15 +115,18 @@ struct Operands {
 void differentiate_twice(const AttentionAttributes& a, ops::Backward& b, const Operands& saved) {
   // A view of its own for each, so that a tensor which is given twice gets two gradients.
   const auto handle = [](const Tensor& t) { return autograd::requires_grad(t) ? t.view(t.sizes()) : t; };
-  const Tensor q = handle(saved.query), k = handle(saved.key), v = handle(saved.value);
+  const std::array<Tensor, 3> inputs{handle(saved.query), handle(saved.key), handle(saved.value)};
+  // Of 16 bits in float32, and rounded at the end: what is left of slopes that cancel has no digits to lose in between.
+  const Dtype dtype = ops::statistics_dtype(saved.query);
+  const Tensor q = inputs[0].to(dtype), k = inputs[1].to(dtype), v = inputs[2].to(dtype);
   const Tensor kept = a.dropout > 0 ? draw_kept(q, {q.size(0), q.size(1), q.size(2), k.size(2)}, a) : Tensor();
-  Tensor y = composite(q, k, v, saved.mask, a.causal, a.scale, kept);
-  const std::array<Tensor, 3> inputs{q, k, v};
+  const bool adds = saved.mask.defined() && saved.mask.scalar_type() != kBool;
+  const Tensor y = composite(q, k, v, adds ? saved.mask.to(dtype) : saved.mask, a.causal, a.scale, kept);
   std::vector<Tensor> asked;
   for (std::size_t i = 0; i < 3; ++i) {
     if (b.needs(i)) asked.push_back(inputs[i]);
   }
-  const auto found = autograd::grad({y}, asked, {b.grad()}, true, true, true);
+  const auto found = autograd::grad({y}, asked, {b.grad().to(dtype)}, true, true, true);
   for (std::size_t i = 0, next = 0; i < 3; ++i) {
     if (b.needs(i)) b.set(i, found[next++]);
   }

@@ -8,6 +8,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/fresh.h>
+#include <tenon/ops/support/recording.h>
 #include <tenon/ops/support/support.h>
 
 #include <fmt/format.h>
@@ -155,6 +156,39 @@ Neighbour neighbour(const Tensor& position, std::int64_t size, Tensor weight) {
   return {tenon::where(inside, position, 0.0).to(kInt64), inside, std::move(weight)};
 }
 
+/// value(t), whose slope is slope(t): that of the products of a polynomial, one by one, has lost digits.
+template <class Value, class Slope>
+Tensor weight_at(const Tensor& t, Value value, Slope slope) {
+  Recording recording =
+      record<1>("BicubicWeightBackward0", {&t}, [slope](Backward& b) { b.set(0, b.grad() * slope(b.saved(0))); });
+  if (recording) recording.save(0, t);
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = value(t);
+  }
+  recording.output(result);
+  return result;
+}
+
+/// Of a point t behind the second of four places (Keys, 1981): a (d^3 - 5 d^2 + 8 d - 4) of the outer ones, at a
+/// distance of d, and (a + 2) d^3 - (a + 3) d^2 + 1 of the inner ones.
+std::vector<Tensor> cubic_weights(const Tensor& t) {
+  constexpr double a = -0.75;
+  const auto rest = [](const Tensor& u) { return -u + 1; };
+  const auto near = [](const Tensor& d) { return ((d * (a + 2) - (a + 3)) * d) * d + 1; };
+  const auto near_slope = [](const Tensor& d) { return (d * (3 * (a + 2)) - 2 * (a + 3)) * d; };
+  return {weight_at(
+              t, [rest](const Tensor& u) { return u * rest(u) * rest(u) * a; },
+              [rest](const Tensor& u) { return rest(u) * (rest(u) - u * 2) * a; }),
+          weight_at(t, near, near_slope),
+          weight_at(
+              t, [=](const Tensor& u) { return near(rest(u)); }, [=](const Tensor& u) { return -near_slope(rest(u)); }),
+          weight_at(
+              t, [rest](const Tensor& u) { return rest(u) * u * u * a; },
+              [rest](const Tensor& u) { return u * (rest(u) * 2 - u) * a; })};
+}
+
 /// The neighbours of every point along one dimension.
 std::vector<Neighbour> neighbours(const Tensor& coordinate, std::int64_t size, GridInterpolation mode,
                                   GridPadding padding, bool align_corners) {
@@ -162,11 +196,7 @@ std::vector<Neighbour> neighbours(const Tensor& coordinate, std::int64_t size, G
                                  : ((coordinate + 1) * static_cast<double>(size) - 1) / 2;
   if (mode == GridInterpolation::kBicubic) {
     const Tensor base = x.detach().floor();
-    const Tensor t = x - base, s = -t + 1;
-    const double a = -0.75;
-    const auto near = [a](const Tensor& d) { return ((d * (a + 2) - (a + 3)) * d) * d + 1; };
-    // The outer ones, a (d^3 - 5 d^2 + 8 d - 4) at a distance of d, as products: their slopes keep their digits.
-    const std::vector<Tensor> weights{t * s * s * a, near(t), near(s), s * t * t * a};
+    const std::vector<Tensor> weights = cubic_weights(x - base);
     std::vector<Neighbour> all;
     for (int k = 0; k < 4; ++k) {
       all.push_back(
