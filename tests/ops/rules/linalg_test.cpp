@@ -213,6 +213,9 @@ TEST(LinearRules, WeightAndBiasFitTheLastDimension) {
             }),
             "mat1 and mat2 shapes cannot be multiplied (10x4 and 3x4)");
   Tensor out = empty({0}, kFloat64);
+  EXPECT_TRUE(linear(counted({2, 3}), w, Tensor()).equal(linear(counted({2, 3}), w))) << "a bias that is not there";
+  EXPECT_TRUE(linear_out(out, counted({2, 3}), w, Tensor()).equal(linear(counted({2, 3}), w)));
+  EXPECT_TRUE(linear_out(out, counted({2, 3}), w, std::nullopt).equal(linear(counted({2, 3}), w)));
   EXPECT_TRUE(linear_out(out, counted({2, 3}), w, bias).equal(linear(counted({2, 3}), w, bias)));
   EXPECT_THROW(linear_out(out, counted({2, 3}), w, bias.clone().requires_grad_()), Error);
 }
@@ -227,6 +230,7 @@ TEST(BilinearRules, EachOutputIsAFormOfBothInputs) {
     const Tensor want = (a.unsqueeze(-2).unsqueeze(-2).matmul(w).squeeze(-2) * b.unsqueeze(-2)).sum(-1);
     EXPECT_TRUE(bilinear(a, b, w, std::nullopt).allclose(want));
     EXPECT_TRUE(bilinear(a, b, w, bias).allclose(want + bias));
+    EXPECT_TRUE(bilinear(a, b, w, Tensor()).allclose(want));
   }
   EXPECT_EQ(message_of([&] {
               bilinear(counted({3}), counted({1, 4}), w, std::nullopt);
@@ -279,6 +283,19 @@ TEST(MatrixPowers, AreProductsAndHaveNoInverse) {
       "linalg.matrix_power: The input tensor must be at least 2-D and its last dims equal, got sizes ";
   EXPECT_EQ(message_of([&] { m[0].matrix_power(2); }), text + "[2]");
   EXPECT_EQ(message_of([] { ones({2, 3}).matrix_power(2); }), text + "[2, 3]");
+}
+
+TEST(ChainRules, TheCheapestOrderIsTaken) {
+  // What is multiplied too early overflows: the result is finite in the cheapest order alone.
+  const auto is_finite = [](const Tensor& x) { return x.isfinite().all().item<bool>(); };
+  const auto of = [](std::int64_t rows, std::int64_t columns, double value) { return full({rows, columns}, value); };
+  EXPECT_TRUE(is_finite(chain_matmul({of(2, 50, 1e-30), of(50, 1, 1e30), of(1, 50, 1e30)})));
+  EXPECT_TRUE(is_finite(chain_matmul({of(50, 1, 1e30), of(1, 50, 1e30), of(50, 2, 1e-30)})));
+  EXPECT_TRUE(is_finite(chain_matmul({of(50, 1, 1e30), of(1, 50, 1e-30), of(50, 1, 1e-5), of(1, 50, 1e30)})));
+  EXPECT_TRUE(is_finite(chain_matmul({of(1, 50, 1e-30), of(50, 50, 1e30), of(50, 50, 1e25), of(50, 50, 1e5)})));
+  EXPECT_TRUE(is_finite(chain_matmul({of(50, 50, 1e5), of(50, 50, 1e25), of(50, 50, 1e30), of(50, 1, 1e-30)})));
+  EXPECT_TRUE(is_finite(chain_matmul({of(2, 2, 1e-30), of(2, 2, 1e30), of(2, 2, 1e30)})))
+      << "of equal costs from the left";
 }
 
 TEST(ChainRules, TheCheapestOrderGivesTheProduct) {

@@ -199,6 +199,12 @@ TEST(RepeatRules, CopiesStandBesideEachOther) {
   EXPECT_TRUE(x.repeat_interleave(2, 0).equal(tensor({{0}, {0}, {1}, {1}})));
   EXPECT_TRUE(x.repeat_interleave(2, -1).equal(tensor({{0, 0}, {1, 1}})));
   EXPECT_EQ(message_of([&] { x.repeat_interleave(-1); }), "repeats can not be negative, got -1");
+  const std::string large = "Storage size calculation overflowed with sizes=";
+  constexpr std::int64_t kTooMany = std::int64_t{1} << 61;
+  EXPECT_EQ(message_of([] { ones({1}).repeat({kTooMany}); }), large + "[2305843009213693952]");
+  EXPECT_EQ(message_of([] { ones({4}).repeat({kTooMany}); }), large + "[4]");
+  EXPECT_EQ(message_of([] { ones({1}).repeat_interleave(kTooMany); }), large + "[2305843009213693952]");
+  EXPECT_EQ(message_of([] { ones({4}).repeat_interleave(kTooMany); }), large + "[4, 2305843009213693952]");
   std::vector<std::int64_t> many(9, 1);
   many[8] = 2, many[0] = 2;
   EXPECT_TRUE(consecutive({2}).repeat(many).flatten().equal(tensor({0, 1, 0, 1, 0, 1, 0, 1})));

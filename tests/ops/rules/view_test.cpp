@@ -284,6 +284,8 @@ TEST(SliceRules, WindowsOverlapAndTheirGradientsAddUp) {
   EXPECT_EQ(steps({2, 5}).unfold(0, 2, 1).sizes().vec(), (Measures{1, 5, 2}));
   EXPECT_EQ(tensor(3).unfold(0, 1, 1).sizes().vec(), (Measures{1}));
   EXPECT_EQ(x.unfold(0, 0, 2).sizes().vec(), (Measures{4, 0}));
+  EXPECT_EQ(geometry(steps({3, 2}).unfold(0, 2, INT64_MAX)), (Geometry{{1, 2, 2}, {2, 1, 2}, {0}}))
+      << "it would overflow";
   EXPECT_EQ(message_of([&] { x.unfold(0, 7, 1); }), "maximum size for tensor at dimension 0 is 6 but size is 7");
   EXPECT_EQ(message_of([] { tensor(3).unfold(0, 2, 1); }), "maximum size for tensor at dimension 0 is 1 but size is 2");
   EXPECT_EQ(message_of([&] { x.unfold(0, 2, 0); }), "step is 0 but must be > 0");
