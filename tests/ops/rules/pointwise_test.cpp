@@ -235,6 +235,29 @@ TEST(BinaryRules, PowersOfIntegersAreIntegersAndHaveNoNegativeExponents) {
   EXPECT_THROW(tensor({2}).to(kInt8).pow(1000), Error) << "int8 does not hold the exponent";
 }
 
+TEST(BinaryRules, TheSlopeOfASlopeBesideANumber) {
+  const double x = 1.75;
+  const auto second = [&](auto made) {
+    const Tensor at = full({}, x, kFloat64).requires_grad_();
+    const Tensor slope = autograd::grad({made(at)}, {at}, {}, std::nullopt, true)[0];
+    return slope.requires_grad() ? autograd::grad({slope}, {at})[0].item<double>() : 0;
+  };
+  const double log2 = std::log(2);
+  EXPECT_NEAR(second([](const Tensor& t) { return pow(2., t); }), log2 * log2 * std::pow(2, x), 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return t.pow(3); }), 6 * x, 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return t.pow(t.detach()); }), x * (x - 1) * std::pow(x, x - 2), 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return pow(t.detach(), t); }), std::pow(std::log(x), 2) * std::pow(x, x),
+              1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return 2. / t; }), 4 / (x * x * x), 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return t.square() / 4.; }), 0.5, 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return t.square().remainder(2); }), 2, 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return 5. % t.square(); }), -2, 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return t.square().fmod(2); }), 2, 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return 2. - t.pow(3); }), -6 * x, 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return xlogy(2., t); }), -2 / (x * x), 1e-12);
+  EXPECT_NEAR(second([](const Tensor& t) { return t.square().maximum(full({}, 1, kFloat64)); }), 2, 1e-12);
+}
+
 TEST(BinaryRules, ATensorWithoutDimensionsOfAnotherDeviceIsANumber) {
   const Device there("simulated:0");
   const Tensor x = tensor({1.f, 2.f}).to(TensorOptions(there)), two = tensor(2.f), pair = tensor({2.f, 2.f});

@@ -138,6 +138,42 @@ TEST(ConvolutionRules, ATransposedOneUndoesTheSizes) {
       conv_transpose2d(x, w, bias).sub(conv_transpose2d(x, w)).equal(bias.view({5, 1, 1}).expand({1, 5, 4, 4})));
 }
 
+TEST(ConvolutionRules, OfIntegersTheValuesAreThoseOfFloats) {
+  const auto numbers = [](const Lengths& sizes) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : sizes) count *= size;
+    return arange(count).mul(7).remainder(11).sub(5).view(sizes);
+  };
+  struct Config {
+    std::int64_t stride, padding, dilation, groups, extra;
+  };
+  const Tensor bias = tensor({1, -2, 3, 4});
+  for (const Config& c : {Config{1, 0, 1, 1, 0}, Config{2, 1, 1, 1, 1}, Config{3, 0, 2, 2, 2}, Config{1, 2, 2, 2, 1}}) {
+    const Tensor x = numbers({2, 4, 9}), w = numbers({4, 4 / c.groups, 3}), y = numbers({2, 4, 5}),
+                 v = numbers({4, 4 / c.groups, 3});
+    const auto real = [](const Tensor& t) { return t.to(kFloat64); };
+    for (const Tensor& b : {Tensor(), bias}) {
+      const Tensor rb = b.defined() ? real(b) : b;
+      EXPECT_TRUE(conv1d(x, w, b, c.stride, c.padding, c.dilation, c.groups)
+                      .equal(conv1d(real(x), real(w), rb, c.stride, c.padding, c.dilation, c.groups).to(kInt64)));
+      EXPECT_TRUE(conv_transpose1d(y, v, b, c.stride, c.padding, c.extra, c.groups, c.dilation)
+                      .equal(conv_transpose1d(real(y), real(v), rb, c.stride, c.padding, c.extra, c.groups, c.dilation)
+                                 .to(kInt64)));
+    }
+    const Tensor plane = numbers({1, 4, 6, 7}), u = numbers({4, 4 / c.groups, 2, 3});
+    EXPECT_TRUE(
+        conv2d(plane, u, {}, {c.stride, 1}, {c.padding, 1}, {1, c.dilation}, c.groups)
+            .equal(
+                conv2d(real(plane), real(u), {}, {c.stride, 1}, {c.padding, 1}, {1, c.dilation}, c.groups).to(kInt64)));
+    EXPECT_TRUE(conv_transpose2d(plane, u, {}, {c.stride, 1}, {c.padding, 1}, 0, c.groups, {1, c.dilation})
+                    .equal(conv_transpose2d(real(plane), real(u), {}, {c.stride, 1}, {c.padding, 1}, 0, c.groups,
+                                            {1, c.dilation})
+                               .to(kInt64)));
+  }
+  const Tensor last = numbers({1, 2, 3, 3}).contiguous(MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(conv2d(last, numbers({4, 2, 2, 2})).is_contiguous(MemoryFormat::ChannelsLast));
+}
+
 TEST(PoolRules, SizesAreThoseOfTheWindowsThatFit) {
   const Tensor x = image_of({2, 3, 7, 8});
   EXPECT_EQ(sizes_of(max_pool2d(x, 2)), (Lengths{2, 3, 3, 4})) << "the stride is the kernel's";
