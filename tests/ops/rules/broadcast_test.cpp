@@ -31,6 +31,7 @@ TEST(BroadcastRules, SizesThatDoNotMeetAreNamedInOrder) {
       {"xlogy", [&] { three.xlogy(four); }},
       {"where", [&] { where(ones({3}, kBool), four, four); }},
       {"where's values", [&] { where(ones({3}, kBool), three, four); }},
+      {"where under a truth value", [&] { where(tensor(true), three, four); }},
       {"masked_fill", [&] { three.masked_fill(mask, 1); }},
       {"masked_fill_", [&] { three.clone().masked_fill_(mask, 1); }},
       {"masked_select", [&] { three.masked_select(mask); }},

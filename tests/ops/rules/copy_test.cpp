@@ -174,6 +174,12 @@ TEST_F(CopyRules, WhatOverlapsIsReadBeforeItIsWritten) {
   x = arange(9).view({3, 3}).clone();
   x.copy_(x.t());
   EXPECT_TRUE(x.equal(tensor({{0, 3, 6}, {1, 4, 7}, {2, 5, 8}})));
+  x = arange(1000).clone();
+  x.slice(0, 1, 1000).copy_(x.slice(0, 0, 999));
+  EXPECT_TRUE(x.slice(0, 1, 1000).equal(arange(999)));
+  x = arange(1000).clone();
+  x.slice(0, 0, 999).copy_(x.slice(0, 1, 1000));
+  EXPECT_TRUE(x.slice(0, 0, 999).equal(arange(1, 1000)));
   x = arange(4).clone();
   x.slice(0, 2, 4).copy_(x.slice(0, 0, 2));
   EXPECT_TRUE(x.equal(tensor({0, 1, 0, 1}))) << "side by side";

@@ -77,6 +77,11 @@ TEST(FactoryRules, NoSizeIsNegativeAndNoCountWithoutEnd) {
                                                              [] { empty({-1}); }, [] { full({-2}, 1); },
                                                              [] { empty_strided({-1}, {1}); }, [] { rand({-1}); }})
     EXPECT_THROW(make(), Error);
+  const std::string negative = "Trying to create tensor with negative dimension -1: [2, -1]";
+  EXPECT_EQ(message_of([] { zeros({2, -1}); }), negative);
+  EXPECT_EQ(message_of([] { ones({2, -1}, TensorOptions().memory_format(MemoryFormat::Contiguous)); }), negative);
+  EXPECT_EQ(message_of([] { empty_strided({2, -1}, {1, 1}); }), negative);
+  EXPECT_EQ(message_of([] { from_blob(nullptr, {2, -1}); }), negative);
   EXPECT_EQ(message_of([] { eye(-1, 2); }), "n must be greater or equal to 0, got -1");
   EXPECT_EQ(message_of([] { eye(2, -1); }), "m must be greater or equal to 0, got -1");
   EXPECT_EQ(message_of([] { linspace(0, 1, -1); }), "number of steps must be non-negative");
@@ -96,6 +101,8 @@ TEST(FactoryRules, NoSizeIsNegativeAndNoCountWithoutEnd) {
   EXPECT_EQ(
       message_of([] { arange(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), std::int64_t{1} << 62); }),
       "invalid size, possible overflow? (2.000000 elements)");
+  EXPECT_EQ(message_of([] { arange(0., 1.2e19, 1.); }),
+            "invalid size, possible overflow? (12000000000000000000.000000 elements)");
   EXPECT_EQ(message_of([] { range(0, 1, 0); }), "step must be nonzero");
   EXPECT_EQ(message_of([] { range(0, 1, std::nan("")); }), "step must be finite but got nan");
   EXPECT_EQ(message_of([] { range(1, 0, 1); }), "upper bound and lower bound inconsistent with step sign");

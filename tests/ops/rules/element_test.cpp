@@ -38,6 +38,8 @@ TEST(WhereRules, TheConditionIsTruthAndTheRestBroadcasts) {
   where(mask, x, y).mul(tensor({{1.f, 2.f}, {3.f, 4.f}})).sum().backward();
   EXPECT_TRUE(x.grad().equal(tensor({4.f, 0.f})));
   EXPECT_TRUE(y.grad().equal(tensor({{2.f}, {4.f}})));
+  EXPECT_TRUE(x.where(mask, y).equal(where(mask, x, y)));
+  EXPECT_TRUE(x.where(mask, 7).equal(tensor({1.f, 7.f})));
   const auto places = where(tensor({{0, 3}, {4, 0}}));
   ASSERT_EQ(places.size(), 2u);
   EXPECT_TRUE(places[0].equal(tensor({0, 1})));
@@ -95,6 +97,14 @@ TEST(ClampByTensors, WhatLiesOnABoundSharesItsGradientWithIt) {
   EXPECT_EQ(slopes(-2, 1, -1), (Slopes{0, 0, 8}));
 }
 
+TEST(ClampByTensors, TheResultLiesAsTheTensorDoes) {
+  const Tensor x = arange(6.).view({3, 2}).t(), low = zeros({2, 3}), high = full({2, 3}, 4.f);
+  EXPECT_EQ(clamp(x, std::optional(low), std::optional(high)).strides().vec(), x.strides().vec());
+  EXPECT_EQ(clamp(x, std::optional(low), std::optional<Tensor>()).strides().vec(), x.strides().vec());
+  EXPECT_EQ(clamp(x, std::optional<Tensor>(), std::optional(high)).strides().vec(), x.strides().vec());
+  EXPECT_EQ(clamp(low, std::optional(x), std::optional(x)).strides().vec(), low.strides().vec());
+}
+
 TEST(ClampByTensors, EitherBoundMayBeMissingAndInPlaceTheDtypeStays) {
   const Tensor x = tensor({-3.f, 0.f, 5.f}), low = tensor({-1.f, 1.f, 1.f}), high = tensor(2.f);
   const std::optional<Tensor> none;
@@ -142,13 +152,20 @@ TEST(AddcRules, TheThirdTermIsAProductOrAQuotientTimesANumber) {
   EXPECT_THROW(tensor({1}).to(kInt8).addcmul(tensor({1}).to(kInt8), tensor({1}).to(kInt8), 300), Error);
 }
 
+/// 0, 1, 2, …: as many as several vectors of a kernel hold.
+Tensor long_line() { return arange(100.).clone(); }
+
 TEST(AddcRules, InPlaceSizesStayAndWhatOverlapsIsReadBefore) {
-  Tensor line = arange(5.).clone();
-  line.slice(0, 1, 5).addcmul_(line.slice(0, 0, 4), ones({4}));
-  EXPECT_TRUE(line.equal(tensor({0.f, 1.f, 3.f, 5.f, 7.f})));
-  line = arange(5.).clone();
-  line.slice(0, 1, 5).addcmul_(ones({4}), line.slice(0, 0, 4));
-  EXPECT_TRUE(line.equal(tensor({0.f, 1.f, 3.f, 5.f, 7.f})));
+  const Tensor one = ones({99}), sums = cat({zeros({1}), long_line().slice(0, 0, 99) + long_line().slice(0, 1, 100)});
+  Tensor line = long_line();
+  line.slice(0, 1, 100).addcmul_(line.slice(0, 0, 99), one);
+  EXPECT_TRUE(line.equal(sums));
+  line = long_line();
+  line.slice(0, 1, 100).addcmul_(one, line.slice(0, 0, 99));
+  EXPECT_TRUE(line.equal(sums));
+  line = long_line();
+  line.slice(0, 1, 100).addcdiv_(line.slice(0, 0, 99), one);
+  EXPECT_TRUE(line.equal(sums));
   Tensor x = tensor({1.f, 2.f});
   EXPECT_TRUE(x.addcdiv_(ones({1}), tensor({2.f, 4.f})).equal(tensor({1.5f, 2.25f})));
   EXPECT_THROW(x.addcmul_(ones({2, 2}), ones({2})), Error);
@@ -185,12 +202,13 @@ TEST(LerpRules, OperandsHaveOneDtypeButForAWeightThatIsANumber) {
   lerp(a, b, 0.25).mul(doubles({1, 10})).sum().backward();
   EXPECT_TRUE(same(a.grad(), doubles({0.75, 7.5})));
   EXPECT_TRUE(same(b.grad(), doubles({0.25, 2.5})));
-  Tensor line = arange(5.).clone();
-  line.slice(0, 1, 5).lerp_(line.slice(0, 0, 4), 0.5);
-  EXPECT_TRUE(line.equal(tensor({0.f, 0.5f, 1.5f, 2.5f, 3.5f})));
-  line = arange(4.).clone();
-  line.slice(0, 1, 4).lerp_(zeros({3}), line.slice(0, 0, 3));
-  EXPECT_TRUE(line.equal(tensor({0.f, 1.f, 0.f, -3.f})));
+  const Tensor first = long_line().slice(0, 0, 99), last = long_line().slice(0, 1, 100);
+  Tensor line = long_line();
+  line.slice(0, 1, 100).lerp_(line.slice(0, 0, 99), 0.5);
+  EXPECT_TRUE(line.slice(0, 1, 100).equal((first + last) * 0.5));
+  line = long_line();
+  line.slice(0, 1, 100).lerp_(zeros({99}), line.slice(0, 0, 99));
+  EXPECT_TRUE(line.slice(0, 1, 100).equal(last - last * first));
   EXPECT_THROW(zeros({1}).expand({2}).lerp_(y, 0.5), Error);
 }
 

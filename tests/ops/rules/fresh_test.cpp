@@ -19,6 +19,7 @@ namespace {
 
 using Making = std::pair<const char*, std::function<Tensor(const Tensor&)>>;
 
+// Long: a list.
 /// Of a tensor (2, 3, 4, 4) of float64.
 std::vector<Making> makings() {
   const Tensor w = ones({2, 3, 2, 2}, kFloat64), index = tensor({0, 1});

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -275,6 +276,34 @@ TEST(NormRules, RunningStatisticsFollowOnlyInTrainingWhereBothAreThere) {
   EXPECT_TRUE(
       instance_norm(x, {}, {}, m, v, false, 0.5, 1e-5).allclose((x - m.view({3, 1})) / (v.view({3, 1}) + 1e-5).sqrt()));
   EXPECT_TRUE(agree(m, x.mean(2).mean(0) * 0.5)) << "read, not written";
+}
+
+TEST(NormRules, TheSlopeThatCanBeDifferentiatedIsThatOfTheKernel) {
+  const Tensor x = scores({2, 4, 3}), three = scores({3}) + 2, four = scores({4}) + 2, mean = scores({4}),
+               var = four.abs();
+  const std::vector<std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>> norms{
+      [](const Tensor& t, const Tensor& w, const Tensor& b) { return layer_norm(t, {3}, w, b); },
+      [](const Tensor& t, const Tensor& w, const Tensor& b) { return group_norm(t, 2, w, b); },
+      [](const Tensor& t, const Tensor& w, const Tensor& b) { return batch_norm(t, w, b, {}, {}, true, 0.1, 1e-5); },
+      [&](const Tensor& t, const Tensor& w, const Tensor& b) {
+        return batch_norm(t, w, b, mean, var, false, 0.1, 1e-5);
+      }};
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    for (const bool has_weight : {true, false}) {
+      for (const bool has_bias : {true, false}) {
+        const auto leaf = [](const Tensor& t) { return t.clone().requires_grad_(); };
+        std::vector<Tensor> inputs{leaf(x)};
+        const Tensor w = has_weight ? leaf(i == 0 ? three : four) : Tensor(),
+                     b = has_bias ? leaf(i == 0 ? three : four) : Tensor();
+        if (has_weight) inputs.push_back(w);
+        if (has_bias) inputs.push_back(b);
+        const Tensor y = (norms[i](inputs[0], w, b) * scores({2, 4, 3}).cos()).sum();
+        const auto plain = autograd::grad({y}, inputs, {}, true), again = autograd::grad({y}, inputs, {}, true, true);
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+          EXPECT_TRUE(plain[k].allclose(again[k].detach(), 1e-7, 1e-9)) << i << has_weight << has_bias << k;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -329,9 +329,16 @@ TEST(BinaryRules, IntoATensorThatIsGivenItIsResizedAndNotDifferentiated) {
   line = arange(6.).clone();
   later = line.slice(0, 1, 6);
   EXPECT_TRUE(add_out(later, zeros({5}), line.slice(0, 0, 5)).equal(tensor({0.f, 1.f, 2.f, 3.f, 4.f})));
-  line = arange(6.).clone();
-  line.slice(0, 1, 6).add_(line.slice(0, 0, 5));
-  EXPECT_TRUE(line.equal(tensor({0.f, 1.f, 3.f, 5.f, 7.f, 9.f})));
+  const Tensor first = arange(99.), last = arange(1., 100.);
+  line = arange(100.).clone();
+  line.slice(0, 1, 100).add_(line.slice(0, 0, 99));
+  EXPECT_TRUE(line.slice(0, 1, 100).equal(first + last)) << "read before it is written";
+  line = arange(100.).clone();
+  later = line.slice(0, 1, 100);
+  EXPECT_TRUE(add_out(later, line.slice(0, 0, 99), last).equal(first + last));
+  line = arange(100.).clone();
+  later = line.slice(0, 1, 100);
+  EXPECT_TRUE(add_out(later, last, line.slice(0, 0, 99)).equal(first + last));
   Tensor tight = zeros({1}).expand({2});
   EXPECT_THROW(add_out(tight, a, a), Error);
 }

@@ -216,6 +216,9 @@ TEST(ReduceRules, VariancesDivideByOneLessUnlessBiased) {
                    exact(tensor({{-4., -2., 6.}, {0., 0., 0.}})) / 3));
   EXPECT_TRUE(near(pulled(x, [](const Tensor& t) { return t.std(1); }),
                    exact(tensor({{-1., -0.5, 1.5}, {0., 0., 0.}})) / std::sqrt(7.)));
+  EXPECT_TRUE(near(pulled(x, [](const Tensor& t) { return t.var(1).mul_(3); }), tensor({{-6., -3., 9.}, {0., 0., 0.}})))
+      << "a variance is not read again";
+  EXPECT_THROW(pulled(x, [](const Tensor& t) { return t.std(1).mul_(3); }), Error) << "a deviation is";
   EXPECT_TRUE(std::isnan(tensor(1.).var().item<double>()));
   EXPECT_EQ(message_of([] {
               tensor({1, 2}).var();

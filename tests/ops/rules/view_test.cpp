@@ -306,6 +306,8 @@ TEST(SliceRules, StridesAreTakenAsTheyAreWithinTheStorage) {
   EXPECT_TRUE(
       laid_back(tensor({5}), [](const Tensor& t) { return t.expand({3}).as_strided({2}, {0}); }).equal(tensor({3})));
   EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t[1].as_strided({4}, {1}, 1); })[1].equal(tensor({3, 4, 0})));
+  EXPECT_EQ(laid_back(empty({0}), [](const Tensor& t) { return t.as_strided({0}, {5}).as_strided({0}, {7}); }).numel(),
+            0);
   EXPECT_EQ(message_of([&] { x.as_strided({2}, {1, 1}); }), "mismatch in length of strides and shape");
   EXPECT_EQ(message_of([&] { x.as_strided({2}, {-1}); }),
             "as_strided: Negative strides are not supported at the moment, got strides: [-1]");
