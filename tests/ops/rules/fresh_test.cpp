@@ -163,5 +163,37 @@ TEST(FreshRules, RandomTensorsAreNotWrittenYet) {
     EXPECT_EQ(one._version(), 0);
 }
 
+TEST(FreshRules, WhatIsMadeOfSeveralLiesAsTheFirstOfAllSizesDoes) {
+  using Of = std::function<Tensor(const Tensor&, const Tensor&)>;
+  const std::vector<std::pair<const char*, Of>> makings{
+      {"add", [](const Tensor& x, const Tensor& y) { return x + y; }},
+      {"eq", [](const Tensor& x, const Tensor& y) { return x.eq(y); }},
+      {"atan2", [](const Tensor& x, const Tensor& y) { return x.atan2(y); }},
+      {"xlogy", [](const Tensor& x, const Tensor& y) { return x.xlogy(y); }},
+      {"xlog1py", [](const Tensor& x, const Tensor& y) { return special_xlog1py(x, y); }},
+      {"heaviside", [](const Tensor& x, const Tensor& y) { return x.heaviside(y); }},
+      {"fmax", [](const Tensor& x, const Tensor& y) { return x.fmax(y); }},
+      {"fmin", [](const Tensor& x, const Tensor& y) { return x.fmin(y); }},
+      {"nextafter", [](const Tensor& x, const Tensor& y) { return x.nextafter(y); }},
+      {"gcd", [](const Tensor& x, const Tensor& y) { return x.to(kInt64).gcd(y.to(kInt64)); }},
+      {"lcm", [](const Tensor& x, const Tensor& y) { return x.to(kInt64).lcm(y.to(kInt64)); }},
+      {"shift", [](const Tensor& x, const Tensor& y) { return x.to(kInt64).bitwise_left_shift(y.to(kInt64)); }},
+      {"where", [](const Tensor& x, const Tensor& y) { return where(x.gt(0), y, y); }},
+      {"lerp", [](const Tensor& x, const Tensor& y) { return x.lerp(y, 0.5); }},
+      {"addcmul", [](const Tensor& x, const Tensor& y) { return x.addcmul(y, y); }},
+      {"addcdiv", [](const Tensor& x, const Tensor& y) { return x.addcdiv(y, y); }},
+      {"huber_loss", [](const Tensor& x, const Tensor& y) { return huber_loss(x, y, 0, 1); }},
+  };
+  const Tensor plain = ones({2, 3, 4}), turned = ones({4, 3, 2}).permute({2, 1, 0}),
+               cut = ones({2, 3, 8}).slice(2, 0, 8, 2);
+  for (const auto& [name, make] : makings) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(make(turned, plain).strides().vec(), turned.strides().vec());
+    EXPECT_EQ(make(plain, turned).strides().vec(), plain.strides().vec());
+    EXPECT_EQ(make(turned, turned).strides().vec(), turned.strides().vec());
+    EXPECT_EQ(make(cut, turned).strides().vec(), plain.strides().vec()) << "its order, without holes";
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test
