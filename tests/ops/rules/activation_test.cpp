@@ -88,6 +88,19 @@ TEST(ActivationRules, AGateHalvesItsDimension) {
   EXPECT_THROW(glu(x, 2), Error);
 }
 
+TEST(FloatPowerRules, InPlaceTheBaseIsOfFloat64) {
+  const std::string text =
+      "the base given to float_power_ has dtype Float but the operation's result requires dtype Double";
+  EXPECT_EQ(message_of([] { ones({2}).float_power_(2); }), text);
+  EXPECT_EQ(message_of([] { ones({2}).float_power_(tensor({1, 2})); }), text);
+  EXPECT_EQ(tensor({3}).to(kFloat64).float_power_(2).item<double>(), 9);
+  EXPECT_EQ(tensor({3}).to(kFloat64).float_power_(tensor({2})).item<double>(), 9);
+  EXPECT_EQ(tensor({3}).float_power(2).scalar_type(), kFloat64);
+  EXPECT_EQ(message_of([] { mvlgamma(tensor({true}), 1); }), "The input tensor may not be a boolean tensor.");
+  EXPECT_EQ(message_of([] { mvlgamma(ones({1}), 0); }), "p has to be greater than or equal to 1, got 0");
+  EXPECT_NO_THROW(mvlgamma(ones({1}), 1));
+}
+
 TEST(ComparisonRules, EqualSizesAndCloseEnoughNumbers) {
   const Tensor x = tensor({1., 2.}), y = tensor({1., 2.1});
   EXPECT_FALSE(x.equal(ones({2, 1})));

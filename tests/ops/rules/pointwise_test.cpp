@@ -203,7 +203,12 @@ TEST(BinaryRules, AlphaIsANumberOfTheResultsKind) {
   EXPECT_TRUE(truth.add(truth, false).equal(truth));
   EXPECT_TRUE(whole.add(whole, 3).equal(tensor({4, 8})));
   EXPECT_TRUE(whole.sub(whole, 3).equal(tensor({-2, -4})));
-  EXPECT_TRUE(whole.add(5, 3).equal(tensor({16, 17})));
+  for (const std::int64_t alpha : {-1, 0, 1, 2, 3}) {
+    EXPECT_TRUE(whole.add(5, alpha).equal(whole + 5 * alpha)) << alpha;
+    EXPECT_TRUE(whole.sub(5, alpha).equal(whole - 5 * alpha)) << alpha;
+    EXPECT_TRUE(whole.add(whole, alpha).equal(whole + whole * alpha)) << alpha;
+    EXPECT_TRUE(whole.sub(whole, alpha).equal(whole - whole * alpha)) << alpha;
+  }
   EXPECT_TRUE(f.sub(5, 0.5).equal(tensor({-1.5f, -0.5f})));
   EXPECT_TRUE(f.add(true, 2).equal(tensor({2.f, 3.f})));
   EXPECT_TRUE(f.clone().sub_(f, 0.5).equal(tensor({0.5f, 1.f})));
