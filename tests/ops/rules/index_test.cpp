@@ -134,7 +134,10 @@ TEST(ScatterReduceRules, WhatFallsOnAPlaceIsReducedWithItOrAlone) {
   EXPECT_TRUE(x.clone().scatter_(1, index, y, "multiply").equal(x.scatter_reduce(1, index, y, "prod")));
   EXPECT_EQ(message_of([&] { x.scatter_reduce(1, index, y, "max"); }),
             "reduce argument must be either sum, prod, mean, amax or amin, got max.");
-  EXPECT_THROW(x.scatter(1, index, y, "sum"), Error);
+  EXPECT_EQ(tensor(3.).scatter_reduce(0, tensor({0, 0}), tensor({4., 5.}), "prod").item<double>(), 60);
+  EXPECT_TRUE(x.t().scatter_reduce(0, index.t(), y.t(), "sum").is_contiguous());
+  EXPECT_EQ(message_of([&] { x.scatter(1, index, y, "sum"); }),
+            "reduce argument must be either add or multiply, got sum.");
   EXPECT_THROW(x.scatter_reduce(1, index, y.to(kFloat32), "sum"), Error);
   EXPECT_THROW(x.scatter_reduce(1, index.to(kFloat32), y, "sum"), Error);
   EXPECT_THROW(x.scatter_reduce(1, index, y.narrow(1, 0, 3), "amax"), Error);
