@@ -17,6 +17,7 @@ using namespace ops;
 namespace {
 
 RandomAttributes draw(const Tensor& tensor, const std::optional<Generator>& generator) {
+  check_written(tensor);  // before positions are taken
   RandomAttributes attributes;
   // As many blocks as elements, rounded up to 4: more than any draw takes.
   ops::draw(attributes, generator ? *generator : default_generator(tensor.device()),

@@ -88,7 +88,8 @@ Tensor quantize_per_tensor(const Tensor& self, double scale, std::int64_t zero_p
   if (find_kernel(x.device().type(), TENON_OP("quantize")) == nullptr) {
     const auto zero = scalar_tensor_like(static_cast<double>(zero_point), x);
     const float inverse = 1.0F / static_cast<float>(scale);
-    return held(x.mul(static_cast<double>(inverse)), zero, dtype).contiguous(format);
+    const Tensor steps = held(x.mul(static_cast<double>(inverse)), zero, dtype);
+    return format == MemoryFormat::Preserve ? steps : steps.contiguous(format);
   }
   if (!x.impl().is_non_overlapping_and_dense()) x = x.contiguous();
   Tensor y = turns ? allocate_in(format, x, x.impl().sizes(), dtype) : allocate_preserving(x, dtype);
