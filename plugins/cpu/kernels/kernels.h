@@ -16,6 +16,7 @@ namespace tenon::cpu {
 
 struct ChannelBlocks;
 struct ConvShape;
+struct MatrixVector;
 struct QuantizedRows;
 
 /// Receives each kernel.
@@ -47,6 +48,8 @@ struct LevelFunctions {
                            float* y);
   bool (*winograd_backward_input)(KernelContext&, const ConvShape&, const float* dy, const float* w, float* dx);
   bool (*winograd_backward_weight)(KernelContext&, const ConvShape&, const float* dy, const float* x, float* dw);
+  /// kernels/linalg/gemv.h: on the calling thread.
+  void (*gemv)(const MatrixVector& product);
   /// kernels/quantized/vnni.h.
   bool (*quantized_rows)(const QuantizedRows& rows);
 };

@@ -11,6 +11,7 @@ void add_level(const KernelSink& sink) {
                        .winograd_forward = &winograd_forward,
                        .winograd_backward_input = &winograd_backward_input,
                        .winograd_backward_weight = &winograd_backward_weight,
+                       .gemv = &gemv,
                        .quantized_rows = &quantized_rows});
   add_unary(sink);
   add_binary(sink);

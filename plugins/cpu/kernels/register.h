@@ -46,6 +46,7 @@ void add_level(const KernelSink& sink);
 /// False where the machine or the level has no VNNI: nothing was written.
 bool quantized_rows(const QuantizedRows& rows);
 
+void gemv(const MatrixVector& product);
 void copy_view(const TensorView& destination, const TensorView& source);
 void to_channel_blocks(void* blocks, const void* plain, const ChannelBlocks& shape);
 void from_channel_blocks(void* plain, const void* blocks, const ChannelBlocks& shape);

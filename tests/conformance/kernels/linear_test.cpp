@@ -68,6 +68,37 @@ TEST(Matmul, MatchesLoopsForEveryLayoutAndType) {
   });
 }
 
+// By rows of the matrix where they are contiguous: as many terms as vectors of them, and some more.
+TEST(Matmul, MultipliesAMatrixByAVectorRowByRow) {
+  for_each_bench([](Bench& bench) {
+    Random random(47);
+    for (const i64 terms : {1, 15, 16, 31, 64, 79, 784, 20000}) {
+      const i64 rows = terms > 1000 ? 3 : 37;
+      const Tensor matrix = random_tensor(Dtype::kFloat32, {rows, terms}, Layout::kContiguous, random);
+      const Tensor turned = random_tensor(Dtype::kFloat32, {terms, rows}, Layout::kTransposed, random);
+      const Tensor column = random_tensor(Dtype::kFloat32, {terms, 1}, Layout::kContiguous, random);
+      const Tensor row = random_tensor(Dtype::kFloat32, {1, terms}, Layout::kContiguous, random);
+      for (const double beta : {0.0, 1.0, 3.0}) {
+        const MatmulAttributes attributes{.alpha = 0.5, .beta = beta};
+        for (const bool on_the_left : {false, true}) {
+          const Tensor &a = on_the_left ? row : matrix, &b = on_the_left ? turned : column;
+          const Sizes sizes = on_the_left ? Sizes{1, rows} : Sizes{rows, 1};
+          const Tensor addend = random_tensor(Dtype::kFloat32, sizes, Layout::kContiguous, random);
+          Tensor y(Dtype::kFloat32, sizes);
+          bench.run("matmul", {y}, {a, b, addend}, &attributes);
+          for (i64 i = 0; i < rows; ++i) {
+            const double exact = product(a, b, 0, on_the_left ? 0 : i, on_the_left ? i : 0);
+            const double want = 0.5 * exact + beta * addend.real(i);
+            ASSERT_LE(std::fabs(y.real(i) - want), bound(Dtype::kFloat32, terms, want) + 0x1p-21)
+                << terms << " terms, beta " << beta << (on_the_left ? ", vector on the left" : "") << " at " << i
+                << ": got " << y.real(i) << ", expected " << want;
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(Matmul, ScalesAndAddsABroadcastAddend) {
   for_each_bench([](Bench& bench) {
     Random random(43);

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "kernels/kernels.h"
+#include "kernels/linalg/gemv.h"
 #include "thread_pool.h"
 
 namespace tenon::cpu {
@@ -43,6 +44,24 @@ Matrix row_slice(const Matrix& m, std::int64_t begin, std::int64_t end, std::int
 }
 Matrix column_slice(const Matrix& m, std::int64_t begin, std::int64_t end, std::int64_t element_bytes) {
   return row_slice(m.transposed(), begin, end, element_bytes).transposed();
+}
+
+// Of floats: one side is a vector, and the rows that it is multiplied with lie as gemv() reads them. False where not.
+bool product_with_vector(const Matrix& a, const Matrix& b, const Matrix& c, Scale scale) {
+  if (c.rows != 1 && c.columns != 1) return false;
+  if (c.rows == 1 && c.columns > 1) return product_with_vector(b.transposed(), a.transposed(), c.transposed(), scale);
+  const bool one_term = a.columns == 1;
+  if (a.columns > kLongSum || (!one_term && (a.column_stride != 1 || b.row_stride != 1))) return false;
+  level_functions().gemv({.a = reinterpret_cast<const float*>(a.data),
+                          .x = reinterpret_cast<const float*>(b.data),
+                          .y = reinterpret_cast<float*>(c.data),
+                          .rows = c.rows,
+                          .terms = a.columns,
+                          .row_stride = a.row_stride,
+                          .y_stride = c.row_stride,
+                          .alpha = static_cast<float>(scale.alpha),
+                          .beta = static_cast<float>(scale.beta)});
+  return true;
 }
 
 void use_one_blas_thread() {
@@ -94,6 +113,7 @@ void gemm(Dtype dtype, const Matrix& a, const Matrix& b, const Matrix& c, Scale 
                 static_cast<blasint>(leading));
     return;
   }
+  if (product_with_vector(a, b, c, scale)) return;
   const OpenMpGuard one(1);
   const auto product = [&](std::int64_t from, std::int64_t terms, float beta, float* out, std::int64_t out_leading) {
     const float* const x = reinterpret_cast<const float*>(a.data) + from * a.column_stride;
