@@ -52,7 +52,8 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
   }
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
   const Operands operands(rule.text, a, b, dtype);
-  Recording recording = record_binary(rule, a, b, attributes);
+  Recording recording;
+  if (must_record({&a, &b})) recording = record_binary(rule, a, b, attributes);
   if (recording && rule.saves()) {
     const bool left_wanted = autograd::requires_grad(a);
     const bool right_wanted = autograd::requires_grad(b);

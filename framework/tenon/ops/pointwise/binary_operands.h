@@ -14,7 +14,7 @@ namespace tenon::ops {
 inline Tensor allocate_result(const Tensor& a, const Tensor* b, const Dims& sizes, Dtype dtype) {
   const TensorImpl& left = a.impl();
   // A contiguous operand of the full size decides alone.
-  if (left.is_contiguous() && left.sizes() == sizes) [[likely]]
+  if (left.is_contiguous() && (&left.sizes() == &sizes || left.sizes() == sizes)) [[likely]]
     return allocate_like(a, sizes, dtype);
   return b ? allocate_after({&a, b}, sizes, dtype) : allocate_preserving(a, dtype);
 }
@@ -59,6 +59,10 @@ struct Operands {
 inline void compute(OperatorId op, const Tensor& out, const Tensor& a, const Tensor& b,
                     const BinaryAttributes& attributes) {
   const Dims& sizes = out.impl().sizes();
+  if (a.impl().sizes() == sizes && b.impl().sizes() == sizes) [[likely]] {
+    const TensorView views[] = {out.impl().view(), a.impl().view(), b.impl().view()};
+    return call_kernel(op, state_of(out), {views, 1}, {views + 1, 2}, &attributes);
+  }
   Dims a_strides;
   Dims b_strides;
   const TensorView result = view_of(out);

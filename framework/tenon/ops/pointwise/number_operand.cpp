@@ -21,12 +21,14 @@ ScalarValue number_of(const BinaryRule& of, const Scalar& number, Dtype dtype) {
 }
 
 void compute_pair(const BinaryRule& of, const Tensor& result, const Tensor& left, const Tensor& right,
-                  const Tensor& converted, BinaryAttributes attributes) {
+                  const Tensor& converted, const BinaryAttributes& attributes) {
   const Dtype dtype = converted.scalar_type();
-  if (right.dim() == 0 && right.scalar_type() != dtype && keeps_digits(of, dtype) && right.device().is_cpu()) {
-    attributes.scalar = operand_of(right.item(), dtype);
-    attributes.scalar_side = ScalarSide::kRight;
-    return compute(of.op, result, left, attributes);
+  if (right.scalar_type() != dtype && right.dim() == 0 && keeps_digits(of, dtype) && right.device().is_cpu())
+      [[unlikely]] {
+    BinaryAttributes by_number = attributes;
+    by_number.scalar = operand_of(right.item(), dtype);
+    by_number.scalar_side = ScalarSide::kRight;
+    return compute(of.op, result, left, by_number);
   }
   compute(of.op, result, left, converted, attributes);
 }

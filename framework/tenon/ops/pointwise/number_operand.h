@@ -12,7 +12,7 @@ ScalarValue number_of(const BinaryRule& rule, const Scalar& number, Dtype dtype)
 /// Computes a row of two tensors into `result`. `converted` is `right` in the dtype that is computed; a right operand
 /// on the CPU without dims is taken as a number with all its digits, as PyTorch's original_scalar_value() is.
 void compute_pair(const BinaryRule& rule, const Tensor& result, const Tensor& left, const Tensor& right,
-                  const Tensor& converted, BinaryAttributes attributes);
+                  const Tensor& converted, const BinaryAttributes& attributes);
 
 /// Attributes with alpha, which is checked against the result's dtype unless it is 1. Throws Error, naming `op`.
 BinaryAttributes with_alpha(const Scalar& alpha, const Tensor& a, const Tensor& b, const char* op);
