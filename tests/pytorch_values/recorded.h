@@ -18,7 +18,7 @@
 namespace tenon::test {
 
 inline nlohmann::json recorded(const std::string& name) {
-  std::ifstream file(std::string(TENON_SOURCE_DIR) + "/tests/pytorch_values/" + name + ".json");
+  std::ifstream file(TENON_SOURCE_DIR "/tests/pytorch_values/" + name + ".json");
   std::stringstream text;
   text << file.rdbuf();
   return parse_json(text.str());
