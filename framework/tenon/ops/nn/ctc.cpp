@@ -96,7 +96,7 @@ Alignment align(const Tensor& log_probs, const Tensor& targets, IntArrayRef inpu
       }
       const auto at = static_cast<std::size_t>(n * states + 2 * i + 1);
       labels[at] = label;
-      skips[at] = i > 0 && label != blank && label != labels[at - 2];
+      skips[at] = i > 0 && label != labels[at - 2];  // also where it is the blank itself, as in PyTorch
     }
     const std::int64_t inputs = input_lengths[static_cast<std::size_t>(n)];
     step.push_back(std::max<std::int64_t>(inputs - 1, 0));
