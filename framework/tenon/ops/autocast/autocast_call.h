@@ -14,7 +14,9 @@
 #include <tenon/tensor/tensor.h>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -35,18 +37,26 @@ inline constexpr Row kRows[] = {
 #include <tenon/ops/autocast/autocast_rows.inl>
 };
 
+/// Where the row of that name is in kRows; their number where there is none. (Rows by value: under -fsanitize=undefined
+/// g++ 12 takes no member of an inline variable for a constant, https://gcc.gnu.org/PR71962.)
+constexpr std::size_t place_of(std::string_view name) {
+  std::size_t place = 0;
+  for (const Row row : kRows) {
+    if (row.name == name) break;
+    ++place;
+  }
+  return place;
+}
 /// The row of that name; null where there is none.
 constexpr const Row* find_row(std::string_view name) {
-  for (const Row& row : kRows) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+  const std::size_t place = place_of(name);
+  return place < std::size(kRows) ? &kRows[place] : nullptr;
 }
-/// The same for a name that is written in an operator: one without a row does not compile.
-consteval const Row* row_named(std::string_view name) {
-  const Row* row = find_row(name);
-  if (!row) throw "no row of that name in autocast_rows.inl";
-  return row;
+/// The place of a name that is written in an operator: one without a row does not compile.
+consteval std::size_t place_of_row(std::string_view name) {
+  const std::size_t place = place_of(name);
+  if (place == std::size(kRows)) throw "no row of that name in autocast_rows.inl";
+  return place;
 }
 
 /// What an operator is to do with this call's operands.
@@ -175,11 +185,11 @@ auto call(const Cast& cast, const Operator& op, const Operands&... operands) {
 /// The same where the operator's row or its function have other names, and its scope a line of its own; `again` calls
 /// it with operands...
 #define TENON_AUTOCAST_AS(row, again, ...) TENON_AUTOCAST_WITH(row, (const auto&... operands), again, __VA_ARGS__)
-#define TENON_AUTOCAST_WITH(row, parameters, again, ...)                                       \
-  if (::tenon::autograd::modes.autocast.kinds != 0) [[unlikely]] {                             \
-    constexpr const ::tenon::autocast::Row* autocast_row = ::tenon::autocast::row_named(#row); \
-    if (const auto cast = ::tenon::autocast::cast_for(*autocast_row, __VA_ARGS__)) {           \
-      return ::tenon::autocast::call(                                                          \
-          cast, [&] parameters { return again; }, __VA_ARGS__);                                \
-    }                                                                                          \
+#define TENON_AUTOCAST_WITH(row, parameters, again, ...)                                                      \
+  if (::tenon::autograd::modes.autocast.kinds != 0) [[unlikely]] {                                            \
+    constexpr std::size_t autocast_row = ::tenon::autocast::place_of_row(#row);                               \
+    if (const auto cast = ::tenon::autocast::cast_for(::tenon::autocast::kRows[autocast_row], __VA_ARGS__)) { \
+      return ::tenon::autocast::call(                                                                         \
+          cast, [&] parameters { return again; }, __VA_ARGS__);                                               \
+    }                                                                                                         \
   }

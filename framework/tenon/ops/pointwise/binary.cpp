@@ -260,11 +260,11 @@ namespace {
 /// x op y; cast first where the row of autocast says so.
 template <class Row>
 Tensor of_both(const Tensor& a, const Tensor& b) {
-  constexpr const autocast::Row* row = autocast::find_row(Row::name);
-  if constexpr (row != nullptr) {
+  constexpr std::size_t row = autocast::place_of(Row::name);
+  if constexpr (row < std::size(autocast::kRows)) {
     if (autograd::modes.autocast.kinds != 0) [[unlikely]] {
       const auto again = [](const Tensor& x, const Tensor& y) { return of_both<Row>(x, y); };
-      if (const auto cast = autocast::cast_for(*row, a, b)) return autocast::call(cast, again, a, b);
+      if (const auto cast = autocast::cast_for(autocast::kRows[row], a, b)) return autocast::call(cast, again, a, b);
     }
   }
   return binary(rule<Row>(), a, b);
