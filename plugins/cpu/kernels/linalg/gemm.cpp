@@ -21,6 +21,9 @@ namespace {
 // Work below which a second thread costs more than it brings: multiply-adds per part.
 constexpr double kLeastWork = 64.0 * 1024;
 
+// Rows that are shorter fill no vector of gemv(), which would take their elements one by one.
+constexpr std::int64_t kLeastTerms = 16;
+
 // oneDNN adds the terms of a float product to one running sum, which over millions of terms loses digits (a dot product
 // of 2^22 tenths was 4 % low). Long products of few elements are therefore cut into runs, summed apart and then
 // together; where the result is large, a copy of it would cost too much, and sums are rarely so long.
@@ -50,8 +53,7 @@ Matrix column_slice(const Matrix& m, std::int64_t begin, std::int64_t end, std::
 bool product_with_vector(const Matrix& a, const Matrix& b, const Matrix& c, Scale scale) {
   if (c.rows != 1 && c.columns != 1) return false;
   if (c.rows == 1 && c.columns > 1) return product_with_vector(b.transposed(), a.transposed(), c.transposed(), scale);
-  const bool one_term = a.columns == 1;
-  if (a.columns > kLongSum || (!one_term && (a.column_stride != 1 || b.row_stride != 1))) return false;
+  if (a.columns < kLeastTerms || a.columns > kLongSum || a.column_stride != 1 || b.row_stride != 1) return false;
   level_functions().gemv({.a = reinterpret_cast<const float*>(a.data),
                           .x = reinterpret_cast<const float*>(b.data),
                           .y = reinterpret_cast<float*>(c.data),

@@ -12,16 +12,11 @@ namespace {
 
 constexpr i64 kLanes = 16, kSums = 4;
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
+typedef std::int32_t Mask __attribute__((vector_size(4 * kLanes)));
 typedef float Unaligned __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
 // By reference: vectors that are wider than the level's have no agreed way of being passed.
 inline const Unaligned& vector_at(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
-
-// The first `count` elements, zeros behind them.
-inline void load_first(Vector& v, const float* p, i64 count) {
-  v = Vector{};
-  for (i64 i = 0; i < count; ++i) v[i] = p[i];
-}
 
 inline float sum_of(const Vector& v) {
   const auto eight = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
@@ -36,9 +31,15 @@ inline float sum_of(const Vector& v) {
 void gemv(const MatrixVector& p) {
   const i64 whole = p.terms / (kSums * kLanes) * (kSums * kLanes);
   const i64 vectors = p.terms / kLanes * kLanes;
+  // What is left of a row is the end of its last vector, whose other lanes were taken before.
   const i64 rest = p.terms - vectors;
-  Vector last, rest_of_row;
-  load_first(last, p.x + vectors, rest);
+  Mask is_left = {};
+  for (i64 lane = kLanes - rest; lane < kLanes; ++lane) is_left[lane] = -1;
+  const auto load_end = [&](Vector& end, const float* row) {
+    end = reinterpret_cast<Vector>(reinterpret_cast<const Mask&>(vector_at(row + p.terms - kLanes)) & is_left);
+  };
+  Vector end_of_x, end_of_row;
+  load_end(end_of_x, p.x);
   for (i64 i = 0; i < p.rows; ++i) {
     const float* const row = p.a + i * p.row_stride;
     Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
@@ -50,8 +51,8 @@ void gemv(const MatrixVector& p) {
     }
     for (i64 k = whole; k < vectors; k += kLanes) s0 += vector_at(row + k) * vector_at(p.x + k);
     if (rest > 0) {
-      load_first(rest_of_row, row + vectors, rest);
-      s1 += rest_of_row * last;
+      load_end(end_of_row, row);
+      s1 += end_of_row * end_of_x;
     }
     const Vector sums = (s0 + s1) + (s2 + s3);
     const float product = p.alpha * sum_of(sums);

@@ -10,7 +10,7 @@ struct MatrixVector {
   const float* a = nullptr;
   const float* x = nullptr;
   float* y = nullptr;
-  std::int64_t rows = 0, terms = 0;
+  std::int64_t rows = 0, terms = 0;           ///< terms: at least 16
   std::int64_t row_stride = 0, y_stride = 1;  ///< in elements
   float alpha = 1, beta = 0;                  ///< beta 0: what y holds is not read
 };
