@@ -1,5 +1,6 @@
 // Padding, triangles, diagonals, turned and repeated tensors, pictures and places: what each takes and what it refuses.
 #include "../../support/message_of.h"
+#include "numbered.h"
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/all_ops.h>
@@ -16,32 +17,18 @@ namespace {
 
 using Sides = std::vector<std::int64_t>;
 
-Tensor consecutive(const Sides& sizes) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) count *= size;
-  return arange(count).view(sizes);
-}
-/// The gradient at x where the elements of what `made` gives count 1, 2, 3, ….
-template <class F>
-Tensor flowed_back(const Tensor& at, F made) {
-  const Tensor x = at.to(kFloat64).clone().requires_grad_();
-  const Tensor y = made(x);
-  y.mul(arange(1, static_cast<double>(y.numel()) + 1, TensorOptions(kFloat64)).view(y.sizes())).sum().backward();
-  return x.grad().to(kInt64);
-}
-
 TEST(PadRules, AConstantIsAddedOrElementsAreCutOff) {
-  const Tensor x = consecutive({2, 3});
+  const Tensor x = numbered({2, 3});
   EXPECT_TRUE(constant_pad_nd(x, {1, 2}, 9).equal(tensor({{9, 0, 1, 2, 9, 9}, {9, 3, 4, 5, 9, 9}})));
   EXPECT_TRUE(constant_pad_nd(x, {0, 0, 1, 0}, 9).equal(tensor({{9, 9, 9}, {0, 1, 2}, {3, 4, 5}})));
   EXPECT_TRUE(constant_pad_nd(x, {-1, 1}, 9).equal(tensor({{1, 2, 9}, {4, 5, 9}})));
   EXPECT_TRUE(constant_pad_nd(x, {0, -2, -1, 0}, 9).equal(tensor({{3}})));
   EXPECT_FALSE(constant_pad_nd(x, {0, 0}, 9).is_alias_of(x));
   EXPECT_EQ(constant_pad_nd(x, {-2, -1}, 9).numel(), 0);
-  EXPECT_TRUE(flowed_back(x, [](const Tensor& t) {
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) {
                 return constant_pad_nd(t, {1, -1}, 0);
               }).equal(tensor({{2, 3, 0}, {5, 6, 0}})));
-  EXPECT_TRUE(flowed_back(x, [](const Tensor& t) {
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) {
                 return constant_pad_nd(t, {-1, 0}, 0);
               }).equal(tensor({{0, 1, 2}, {0, 3, 4}})));
   EXPECT_EQ(message_of([&] {
@@ -66,7 +53,7 @@ TEST(PadRules, AConstantIsAddedOrElementsAreCutOff) {
 }
 
 TEST(PadRules, OtherModesShowTheTensorItself) {
-  const Tensor x = consecutive({1, 4});
+  const Tensor x = numbered({1, 4});
   const auto row = [&](const Sides& amounts, const char* mode) { return pad(x, amounts, mode, std::nullopt)[0]; };
   EXPECT_TRUE(row({2, 1}, "replicate").equal(tensor({0, 0, 0, 1, 2, 3, 3})));
   EXPECT_TRUE(row({3, 3}, "reflect").equal(tensor({3, 2, 1, 0, 1, 2, 3, 2, 1, 0})));
@@ -102,7 +89,7 @@ TEST(PadRules, OtherModesShowTheTensorItself) {
 }
 
 TEST(TriangleRules, LieOnAndBesideADiagonal) {
-  const Tensor x = consecutive({3, 4}).add(1);
+  const Tensor x = numbered({3, 4}).add(1);
   for (std::int64_t diagonal = -4; diagonal <= 5; ++diagonal) {
     const Tensor low = x.tril(diagonal), high = x.triu(diagonal);
     for (std::int64_t i = 0; i < 3; ++i) {
@@ -111,8 +98,8 @@ TEST(TriangleRules, LieOnAndBesideADiagonal) {
         EXPECT_EQ(high[i][j].item<std::int64_t>() != 0, j - i >= diagonal);
       }
     }
-    EXPECT_TRUE(flowed_back(x, [&](const Tensor& t) { return t.tril(diagonal); }).equal(low));
-    EXPECT_TRUE(flowed_back(x, [&](const Tensor& t) { return t.triu(diagonal); }).equal(high));
+    EXPECT_TRUE(numbered_back(x, [&](const Tensor& t) { return t.tril(diagonal); }).equal(low));
+    EXPECT_TRUE(numbered_back(x, [&](const Tensor& t) { return t.triu(diagonal); }).equal(high));
     EXPECT_TRUE(x.clone().tril_(diagonal).equal(low) && x.clone().triu_(diagonal).equal(high));
     const Tensor places = triu_indices(3, 4, diagonal);
     EXPECT_EQ(places.size(1), high.ne(0).sum().item<std::int64_t>());
@@ -131,7 +118,7 @@ TEST(DiagonalRules, VectorsBecomeMatricesAndBack) {
   EXPECT_TRUE(v.diag(1).equal(tensor({{0, 1, 0}, {0, 0, 2}, {0, 0, 0}})));
   EXPECT_TRUE(v.diag(-1).equal(v.diag(1).t()));
   EXPECT_TRUE(v.diag(-1).diag(-1).equal(v));
-  EXPECT_TRUE(flowed_back(v, [](const Tensor& t) { return t.diag(1); }).equal(tensor({2, 6})));
+  EXPECT_TRUE(numbered_back(v, [](const Tensor& t) { return t.diag(1); }).equal(tensor({2, 6})));
   EXPECT_EQ(message_of([] {
               ones({1, 1, 1}).diag();
             }),
@@ -139,11 +126,11 @@ TEST(DiagonalRules, VectorsBecomeMatricesAndBack) {
   EXPECT_THROW(tensor(1).diag(), Error);
   EXPECT_TRUE(v.diag_embed(0, 1, 0).equal(v.diag()));
   EXPECT_TRUE(v.diag_embed(1, 1, 0).equal(v.diag(-1))) << "the dimensions exchanged";
-  EXPECT_EQ(consecutive({3, 2}).diag_embed(1, 0, 2).sizes().vec(), (Sides{3, 3, 3}));
-  EXPECT_TRUE(flowed_back(v, [](const Tensor& t) { return t.diag_embed(-1, 0, 1); }).equal(tensor({4, 8})));
+  EXPECT_EQ(numbered({3, 2}).diag_embed(1, 0, 2).sizes().vec(), (Sides{3, 3, 3}));
+  EXPECT_TRUE(numbered_back(v, [](const Tensor& t) { return t.diag_embed(-1, 0, 1); }).equal(tensor({4, 8})));
   EXPECT_EQ(message_of([&] { v.diag_embed(0, 1, -1); }), "diagonal dimensions cannot be identical 1, -1");
   EXPECT_THROW(tensor(1).diag_embed(0, 0, 1), Error);
-  EXPECT_TRUE(consecutive({2, 1}).diagflat(1).equal(tensor({0, 1}).diag(1)));
+  EXPECT_TRUE(numbered({2, 1}).diagflat(1).equal(tensor({0, 1}).diag(1)));
   EXPECT_TRUE(zeros({2, 3}, kInt64).fill_diagonal_(7).equal(tensor({{7, 0, 0}, {0, 7, 0}})));
   EXPECT_TRUE(zeros({5, 2}, kInt64).fill_diagonal_(7).equal(tensor({{7, 0}, {0, 7}, {0, 0}, {0, 0}, {0, 0}})));
   EXPECT_TRUE(zeros({5, 2}, kInt64).fill_diagonal_(7, true).equal(tensor({{7, 0}, {0, 7}, {0, 0}, {7, 0}, {0, 7}})));
@@ -154,13 +141,13 @@ TEST(DiagonalRules, VectorsBecomeMatricesAndBack) {
 }
 
 TEST(TurnRules, FlipsRollsAndRotations) {
-  const Tensor x = consecutive({2, 3});
+  const Tensor x = numbered({2, 3});
   EXPECT_TRUE(x.flip({0, -1}).equal(tensor({{5, 4, 3}, {2, 1, 0}})));
   EXPECT_FALSE(x.flip(Sides{}).is_alias_of(x));
   EXPECT_EQ(message_of([&] { x.flip({1, -1}); }), "dim 1 appears multiple times in the list of dims");
   EXPECT_THROW(x.flip({2}), Error);
   EXPECT_EQ(x.t().flip(0).strides().vec(), x.t().strides().vec()) << "laid out as before";
-  EXPECT_TRUE(flowed_back(x, [](const Tensor& t) { return t.flip(1); }).equal(tensor({{3, 2, 1}, {6, 5, 4}})));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) { return t.flip(1); }).equal(tensor({{3, 2, 1}, {6, 5, 4}})));
   EXPECT_TRUE(x.fliplr().equal(x.flip(1)) && x.flipud().equal(x.flip(0)));
   EXPECT_EQ(message_of([&] { x[0].fliplr(); }), "Input must be >= 2-d.");
   EXPECT_EQ(message_of([] { tensor(1).flipud(); }), "Input must be >= 1-d.");
@@ -186,11 +173,11 @@ TEST(TurnRules, FlipsRollsAndRotations) {
 }
 
 TEST(RepeatRules, CopiesStandBesideEachOther) {
-  const Tensor x = consecutive({2, 1});
+  const Tensor x = numbered({2, 1});
   EXPECT_TRUE(x.repeat({2, 3}).equal(tensor({{0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}})));
   EXPECT_EQ(x.repeat({3, 1, 2}).sizes().vec(), (Sides{3, 2, 2}));
   EXPECT_EQ(x.repeat({0, 2}).sizes().vec(), (Sides{0, 2}));
-  EXPECT_TRUE(flowed_back(x, [](const Tensor& t) { return t.repeat({1, 3}); }).equal(tensor({{6}, {15}})));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) { return t.repeat({1, 3}); }).equal(tensor({{6}, {15}})));
   EXPECT_EQ(message_of([&] { x.repeat({2}); }),
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor (1 < 2)");
   EXPECT_THROW(x.repeat({-1, 1}), Error);
@@ -207,9 +194,9 @@ TEST(RepeatRules, CopiesStandBesideEachOther) {
   EXPECT_EQ(message_of([] { ones({4}).repeat_interleave(kTooMany); }), large + "[4, 2305843009213693952]");
   std::vector<std::int64_t> many(9, 1);
   many[8] = 2, many[0] = 2;
-  EXPECT_TRUE(consecutive({2}).repeat(many).flatten().equal(tensor({0, 1, 0, 1, 0, 1, 0, 1})));
+  EXPECT_TRUE(numbered({2}).repeat(many).flatten().equal(tensor({0, 1, 0, 1, 0, 1, 0, 1})));
   many[4] = 0;
-  EXPECT_EQ(consecutive({2}).repeat(many).numel(), 0);
+  EXPECT_EQ(numbered({2}).repeat(many).numel(), 0);
   EXPECT_TRUE(cartesian_prod({tensor({1, 2}), tensor({3, 4})}).equal(tensor({{1, 3}, {1, 4}, {2, 3}, {2, 4}})));
   EXPECT_EQ(message_of([] { cartesian_prod({ones({1, 1})}); }), "Expect a 1D vector, but got shape [1, 1]");
   const Tensor three = tensor({5, 6, 7});
@@ -217,11 +204,11 @@ TEST(RepeatRules, CopiesStandBesideEachOther) {
   EXPECT_TRUE(combinations(three, 2, true).equal(tensor({{5, 5}, {5, 6}, {5, 7}, {6, 6}, {6, 7}, {7, 7}})));
   EXPECT_EQ(combinations(three, 0).numel(), 0);
   EXPECT_EQ(message_of([&] { combinations(three, -1); }), "Expect a non-negative number, but got -1");
-  EXPECT_THROW(combinations(consecutive({1, 2}), 1), Error);
+  EXPECT_THROW(combinations(numbered({1, 2}), 1), Error);
 }
 
 TEST(ScatteredViewRules, ASourceHasTheSizesOfItsView) {
-  const Tensor x = consecutive({2, 3});
+  const Tensor x = numbered({2, 3});
   const std::string text = "expected src to have a size equal to the slice of self. src size = ";
   EXPECT_EQ(message_of([&] { x.select_scatter(tensor({1, 2}), 0, 0); }), text + "[2], slice size = [3]");
   EXPECT_EQ(message_of([&] { x.slice_scatter(x, 1, 0, 2); }), text + "[2, 3], slice size = [2, 2]");
@@ -234,7 +221,7 @@ TEST(ScatteredViewRules, ASourceHasTheSizesOfItsView) {
 }
 
 TEST(PictureRules, PixelsAreShuffledByWholeFactors) {
-  const Tensor x = consecutive({2, 8, 3, 2});
+  const Tensor x = numbered({2, 8, 3, 2});
   EXPECT_EQ(pixel_shuffle(x, 2).sizes().vec(), (Sides{2, 2, 6, 4}));
   EXPECT_TRUE(pixel_unshuffle(pixel_shuffle(x, 2), 2).equal(x));
   EXPECT_EQ(pixel_shuffle(x, 2)[1][1][3][2].item<std::int64_t>(), x[1][6][1][1].item<std::int64_t>());

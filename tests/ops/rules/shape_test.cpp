@@ -1,5 +1,6 @@
 // Tensors cut, joined, broadcast, padded and rearranged: where the cuts lie, what is kept, and what is refused.
 #include "../../support/message_of.h"
+#include "numbered.h"
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/all_ops.h>
@@ -16,11 +17,6 @@ namespace {
 
 using Spans = std::vector<std::int64_t>;
 
-Tensor row_major(const Spans& sizes) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) count *= size;
-  return arange(count).view(sizes);
-}
 Spans lengths_of(const std::vector<Tensor>& parts, std::int64_t dim = 0) {
   Spans lengths;
   for (const Tensor& part : parts) lengths.push_back(part.size(dim));
@@ -28,7 +24,7 @@ Spans lengths_of(const std::vector<Tensor>& parts, std::int64_t dim = 0) {
 }
 
 TEST(SplitRules, PartsAreViewsThatFillTheWhole) {
-  const Tensor x = row_major({7, 2});
+  const Tensor x = numbered({7, 2});
   EXPECT_EQ(lengths_of(x.split(3)), (Spans{3, 3, 1}));
   EXPECT_EQ(lengths_of(x.split(7)), (Spans{7}));
   EXPECT_EQ(lengths_of(x.split(9)), (Spans{7}));
@@ -71,7 +67,7 @@ TEST(SplitRules, TheirGradientsAreJoinedAndMissingOnesAreZero) {
 }
 
 TEST(SplitRules, WhatDoesNotFitIsSaid) {
-  const Tensor x = row_major({7, 2}), number = tensor(1);
+  const Tensor x = numbered({7, 2}), number = tensor(1);
   const std::string sum =
       "split_with_sizes expects split_sizes to sum exactly to 7 (input tensor's size at dimension "
       "0), but got split_sizes=";
@@ -118,7 +114,7 @@ TEST(SplitRules, WhatDoesNotFitIsSaid) {
 }
 
 TEST(SplitRules, SectionsDifferByOneAtMostAndIndicesAreCuts) {
-  const Tensor x = row_major({7, 4});
+  const Tensor x = numbered({7, 4});
   EXPECT_EQ(lengths_of(x.tensor_split(3)), (Spans{3, 2, 2}));
   EXPECT_EQ(lengths_of(x.tensor_split(9)), (Spans{1, 1, 1, 1, 1, 1, 1, 0, 0}));
   EXPECT_EQ(lengths_of(x.tensor_split({2, 5})), (Spans{2, 3, 2}));
@@ -129,15 +125,15 @@ TEST(SplitRules, SectionsDifferByOneAtMostAndIndicesAreCuts) {
   EXPECT_EQ(lengths_of(x.tensor_split(tensor({2, 9, 5, 9}).slice(0, 0, 4, 2))), (Spans{2, 3, 2}));
   EXPECT_EQ(lengths_of(x.hsplit(2), 1), (Spans{2, 2}));
   EXPECT_EQ(lengths_of(x.hsplit(Spans{1}), 1), (Spans{1, 3}));
-  EXPECT_EQ(lengths_of(row_major({6}).hsplit(3)), (Spans{2, 2, 2})) << "of one dimension along it";
+  EXPECT_EQ(lengths_of(numbered({6}).hsplit(3)), (Spans{2, 2, 2})) << "of one dimension along it";
   EXPECT_EQ(lengths_of(x.vsplit(7)), (Spans{1, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(lengths_of(x.vsplit(Spans{3})), (Spans{3, 4}));
-  EXPECT_EQ(lengths_of(row_major({1, 2, 6}).dsplit(2), 2), (Spans{3, 3}));
-  EXPECT_EQ(lengths_of(row_major({1, 2, 6}).dsplit(Spans{1}), 2), (Spans{1, 5}));
+  EXPECT_EQ(lengths_of(numbered({1, 2, 6}).dsplit(2), 2), (Spans{3, 3}));
+  EXPECT_EQ(lengths_of(numbered({1, 2, 6}).dsplit(Spans{1}), 2), (Spans{1, 5}));
 }
 
 TEST(JoinRules, EmptyLinesAreSkippedAndDtypesPromoted) {
-  const Tensor x = row_major({2, 3}), none = empty({0});
+  const Tensor x = numbered({2, 3}), none = empty({0});
   EXPECT_TRUE(cat({none, x, none, x}, 1).equal(cat({x, x}, 1).to(kFloat32)));
   EXPECT_EQ(cat({none, x}, 0).scalar_type(), kFloat32) << "its dtype counts";
   EXPECT_EQ(cat({none, none}).sizes().vec(), (Spans{0}));
@@ -171,7 +167,7 @@ TEST(JoinRules, EmptyLinesAreSkippedAndDtypesPromoted) {
 }
 
 TEST(JoinRules, StacksAddADimensionOrUseTheOneThatIsMeant) {
-  const Tensor x = row_major({2, 3}), number = tensor(5), line = row_major({3});
+  const Tensor x = numbered({2, 3}), number = tensor(5), line = numbered({3});
   const auto sizes = [](const Tensor& t) { return t.sizes().vec(); };
   for (const std::int64_t dim : {0, 1, 2}) {
     EXPECT_EQ(stack({x, x, x, x}, dim).size(dim), 4);
@@ -192,7 +188,7 @@ TEST(JoinRules, StacksAddADimensionOrUseTheOneThatIsMeant) {
   EXPECT_EQ(sizes(dstack({line, line})), (Spans{1, 3, 2}));
   EXPECT_EQ(sizes(dstack({x, x})), (Spans{2, 3, 2}));
   EXPECT_EQ(sizes(column_stack({line, line})), (Spans{3, 2}));
-  EXPECT_EQ(sizes(column_stack({x, row_major({2})})), (Spans{2, 4}));
+  EXPECT_EQ(sizes(column_stack({x, numbered({2})})), (Spans{2, 4}));
   EXPECT_EQ(sizes(column_stack({number, number})), (Spans{1, 2}));
   EXPECT_EQ(message_of([] { hstack({}); }), "hstack expects a non-empty TensorList");
   EXPECT_EQ(message_of([] { vstack({}); }), "vstack expects a non-empty TensorList");
@@ -218,7 +214,7 @@ TEST(JoinRules, BlocksLieOnTheDiagonal) {
 }
 
 TEST(ExpandRules, OnlyDimensionsOfOneGrow) {
-  const Tensor x = row_major({3, 1});
+  const Tensor x = numbered({3, 1});
   EXPECT_EQ(x.expand({2, 3, 4}).strides().vec(), (Spans{0, 1, 0}));
   EXPECT_EQ(x.expand({2, -1, 4}).sizes().vec(), (Spans{2, 3, 4}));
   EXPECT_EQ(x.expand({3, 0}).numel(), 0);
@@ -239,10 +235,10 @@ TEST(ExpandRules, OnlyDimensionsOfOneGrow) {
       }),
       "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.  Target "
       "sizes: [5, 2, 4].  Tensor sizes: [3, 1]");
-  const auto both = broadcast_tensors({x, row_major({4})});
+  const auto both = broadcast_tensors({x, numbered({4})});
   EXPECT_EQ(both[0].sizes().vec(), (Spans{3, 4}));
   EXPECT_EQ(both[1].sizes().vec(), (Spans{3, 4}));
-  const Tensor whole = row_major({3, 4});
+  const Tensor whole = numbered({3, 4});
   EXPECT_TRUE(broadcast_tensors({x, whole})[1].is_same(whole));
 }
 

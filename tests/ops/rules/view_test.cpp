@@ -1,5 +1,6 @@
 // Views: the geometry and the gradient that each has, and what is said of dimensions and sizes that do not fit.
 #include "../../support/message_of.h"
+#include "numbered.h"
 
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/all_ops.h>
@@ -16,26 +17,12 @@ namespace {
 
 using Measures = std::vector<std::int64_t>;
 
-Tensor steps(const Measures& sizes) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) count *= size;
-  return arange(count).view(sizes);
-}
 /// Sizes, strides and offset of a view.
 std::vector<Measures> geometry(const Tensor& x) { return {x.sizes().vec(), x.strides().vec(), {x.storage_offset()}}; }
 using Geometry = std::vector<Measures>;
 
-/// The gradient of a view of x whose elements count 1, 2, 3, …
-template <class View>
-Tensor laid_back(const Tensor& x, View view) {
-  const Tensor leaf = x.to(kFloat64).clone().requires_grad_();
-  const Tensor y = view(leaf);
-  y.mul(arange(1, static_cast<double>(y.numel()) + 1, TensorOptions(kFloat64)).view(y.sizes())).sum().backward();
-  return leaf.grad().to(kInt64);
-}
-
 TEST(ViewRules, AViewThatNeedsACopyIsRefusedAndReshapeMakesIt) {
-  const Tensor x = steps({2, 3});
+  const Tensor x = numbered({2, 3});
   EXPECT_EQ(geometry(x.view({3, 2})), (Geometry{{3, 2}, {2, 1}, {0}}));
   EXPECT_EQ(geometry(x.view({-1})), (Geometry{{6}, {1}, {0}}));
   EXPECT_EQ(message_of([&] { x.t().view({6}); }),
@@ -44,17 +31,17 @@ TEST(ViewRules, AViewThatNeedsACopyIsRefusedAndReshapeMakesIt) {
   EXPECT_TRUE(x.t().reshape({6}).equal(tensor({0, 3, 1, 4, 2, 5})));
   EXPECT_FALSE(x.t().reshape({6}).is_alias_of(x));
   EXPECT_TRUE(x.reshape({3, 2}).is_alias_of(x));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) {
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) {
                 return t.t().reshape({2, 3});
               }).equal(tensor({{1, 3, 5}, {2, 4, 6}})));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t.view({3, 2}); }).equal(tensor({{1, 2, 3}, {4, 5, 6}})));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) { return t.view({3, 2}); }).equal(tensor({{1, 2, 3}, {4, 5, 6}})));
   EXPECT_TRUE(x.ravel().is_alias_of(x));
   EXPECT_TRUE(x.t().ravel().equal(tensor({0, 3, 1, 4, 2, 5})));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t.alias(); }).equal(tensor({{1, 2, 3}, {4, 5, 6}})));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) { return t.alias(); }).equal(tensor({{1, 2, 3}, {4, 5, 6}})));
 }
 
 TEST(ViewRules, AsElementsOfAnotherSizeTheLastDimensionGrowsOrShrinks) {
-  const Tensor x = steps({2, 4}).to(kInt32);
+  const Tensor x = numbered({2, 4}).to(kInt32);
   EXPECT_EQ(geometry(x.view(kInt16)), (Geometry{{2, 8}, {8, 1}, {0}}));
   EXPECT_EQ(geometry(x.view(kInt64)), (Geometry{{2, 2}, {2, 1}, {0}}));
   EXPECT_EQ(geometry(x.select(0, 1).view(kInt8)), (Geometry{{16}, {1}, {16}}));
@@ -78,7 +65,7 @@ TEST(ViewRules, AsElementsOfAnotherSizeTheLastDimensionGrowsOrShrinks) {
 }
 
 TEST(ViewRules, FlatteningAndItsInverseNameDimensionsFromEitherEnd) {
-  const Tensor x = steps({2, 3, 4});
+  const Tensor x = numbered({2, 3, 4});
   EXPECT_EQ(x.flatten().sizes().vec(), (Measures{24}));
   EXPECT_EQ(x.flatten(1).sizes().vec(), (Measures{2, 12}));
   EXPECT_EQ(x.flatten(0, 1).sizes().vec(), (Measures{6, 4}));
@@ -97,12 +84,12 @@ TEST(ViewRules, FlatteningAndItsInverseNameDimensionsFromEitherEnd) {
 }
 
 TEST(ViewRules, DimensionsArePermutedOnceEach) {
-  const Tensor x = steps({2, 3, 4});
+  const Tensor x = numbered({2, 3, 4});
   EXPECT_EQ(geometry(x.permute({2, 0, 1})), (Geometry{{4, 2, 3}, {1, 12, 4}, {0}}));
   EXPECT_EQ(geometry(x.permute({-1, 0, -2})), geometry(x.permute({2, 0, 1})));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) {
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) {
                 return t.permute({2, 0, 1});
-              }).equal(steps({4, 2, 3}).add(1).permute({1, 2, 0})));
+              }).equal(numbered({4, 2, 3}).add(1).permute({1, 2, 0})));
   EXPECT_EQ(message_of([&] {
               x.permute({0, 1});
             }),
@@ -111,8 +98,9 @@ TEST(ViewRules, DimensionsArePermutedOnceEach) {
   EXPECT_EQ(message_of([&] { x.permute({0, 1, -2}); }), "permute(): duplicate dims are not allowed.");
   EXPECT_THROW(x.permute({0, 1, 3}), Error);
   EXPECT_EQ(geometry(x.transpose(0, -1)), (Geometry{{4, 3, 2}, {1, 4, 12}, {0}}));
-  EXPECT_TRUE(
-      laid_back(x, [](const Tensor& t) { return t.transpose(0, 2); }).equal(steps({4, 3, 2}).add(1).transpose(0, 2)));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) {
+                return t.transpose(0, 2);
+              }).equal(numbered({4, 3, 2}).add(1).transpose(0, 2)));
   EXPECT_TRUE(tensor(3).transpose(0, -1).equal(tensor(3)));
   EXPECT_THROW(tensor(3).transpose(0, 1), Error);
   EXPECT_EQ(message_of([&] { x.t(); }), "t() expects a tensor with <= 2 dimensions, but self is 3D");
@@ -122,7 +110,7 @@ TEST(ViewRules, DimensionsArePermutedOnceEach) {
 }
 
 TEST(ViewRules, MovedDimensionsLeaveTheOthersInOrder) {
-  const Tensor x = steps({2, 3, 4, 5});
+  const Tensor x = numbered({2, 3, 4, 5});
   EXPECT_EQ(x.movedim(0, 2).sizes().vec(), (Measures{3, 4, 2, 5}));
   EXPECT_EQ(x.movedim(-1, 0).sizes().vec(), (Measures{5, 2, 3, 4}));
   EXPECT_EQ(x.movedim({0, 3}, {3, 1}).sizes().vec(), (Measures{3, 5, 4, 2}));
@@ -139,7 +127,7 @@ TEST(ViewRules, MovedDimensionsLeaveTheOthersInOrder) {
 
 TEST(ViewRules, InPlaceATensorTakesTheGeometryOfItsView) {
   const auto became = [](const Measures& sizes, const Geometry& want, auto change) {
-    Tensor x = steps(sizes);
+    Tensor x = numbered(sizes);
     const std::int64_t before = x._version();
     change(x);
     EXPECT_EQ(geometry(x), want);
@@ -153,12 +141,12 @@ TEST(ViewRules, InPlaceATensorTakesTheGeometryOfItsView) {
   became({2, 3}, {{2, 1, 3}, {3, 3, 1}, {0}}, [](Tensor& x) { x.unsqueeze_(1); });
   became({2, 3}, {{2, 2}, {1, 2}, {1}}, [](Tensor& x) { x.as_strided_({2, 2}, {1, 2}, 1); });
   EXPECT_THROW(ones({2, 3}).requires_grad_().t_(), Error);
-  EXPECT_TRUE(laid_back(steps({2, 3}), [](const Tensor& t) {
+  EXPECT_TRUE(numbered_back(numbered({2, 3}), [](const Tensor& t) {
                 Tensor y = t.mul(1);
                 y.t_();
                 return y;
-              }).equal(steps({3, 2}).add(1).t()));
-  Tensor plain = steps({2, 3}).to(kFloat32), leaf = ones({2, 3}).requires_grad_();
+              }).equal(numbered({3, 2}).add(1).t()));
+  Tensor plain = numbered({2, 3}).to(kFloat32), leaf = ones({2, 3}).requires_grad_();
   {
     NoGradGuard no_grad;
     plain.t_();
@@ -167,7 +155,7 @@ TEST(ViewRules, InPlaceATensorTakesTheGeometryOfItsView) {
 }
 
 TEST(ViewRules, DimensionsOfOneComeAndGo) {
-  const Tensor x = steps({1, 3, 1, 2});
+  const Tensor x = numbered({1, 3, 1, 2});
   EXPECT_EQ(geometry(x.squeeze()), (Geometry{{3, 2}, {2, 1}, {0}}));
   EXPECT_EQ(geometry(x.squeeze(0)), (Geometry{{3, 1, 2}, {2, 2, 1}, {0}}));
   EXPECT_EQ(geometry(x.squeeze(-2)), (Geometry{{1, 3, 2}, {6, 2, 1}, {0}}));
@@ -175,7 +163,7 @@ TEST(ViewRules, DimensionsOfOneComeAndGo) {
   EXPECT_EQ(tensor(1).squeeze(0).dim(), 0);
   EXPECT_EQ(tensor(1).squeeze(-1).dim(), 0);
   EXPECT_THROW(tensor(1).squeeze(1), Error);
-  const Tensor y = steps({2, 3});
+  const Tensor y = numbered({2, 3});
   EXPECT_EQ(geometry(y.unsqueeze(0)), (Geometry{{1, 2, 3}, {6, 3, 1}, {0}}));
   EXPECT_EQ(geometry(y.unsqueeze(2)), (Geometry{{2, 3, 1}, {3, 1, 1}, {0}}));
   EXPECT_EQ(geometry(y.unsqueeze(-1)), geometry(y.unsqueeze(2)));
@@ -188,11 +176,11 @@ TEST(ViewRules, DimensionsOfOneComeAndGo) {
                                                                  [](const Tensor& t) {
                                                                    return t.unflatten(1, {3, 1});
                                                                  }})
-    EXPECT_TRUE(laid_back(x, view).equal(x + 1));
+    EXPECT_TRUE(numbered_back(x, view).equal(x + 1));
 }
 
 TEST(ViewRules, AtLeastSoManyDimensions) {
-  const Tensor number = tensor(7), line = steps({3}), plane = steps({2, 3}), cube = steps({2, 3, 4});
+  const Tensor number = tensor(7), line = numbered({3}), plane = numbered({2, 3}), cube = numbered({2, 3, 4});
   const auto sizes = [](const Tensor& t) { return t.sizes().vec(); };
   EXPECT_EQ(sizes(atleast_1d(number)), (Measures{1}));
   EXPECT_EQ(sizes(atleast_2d(number)), (Measures{1, 1}));
@@ -209,7 +197,7 @@ TEST(ViewRules, AtLeastSoManyDimensions) {
 }
 
 TEST(SliceRules, BoundsAreCountedFromEitherEndAndCutOff) {
-  const Tensor x = steps({7});
+  const Tensor x = numbered({7});
   for (std::int64_t first = -9; first <= 9; ++first) {
     for (std::int64_t last = -9; last <= 9; ++last) {
       for (const std::int64_t step : {1, 2, 3, 9}) {
@@ -228,12 +216,13 @@ TEST(SliceRules, BoundsAreCountedFromEitherEndAndCutOff) {
   EXPECT_THROW(x.slice(0, 0, 7, -1), Error);
   EXPECT_EQ(message_of<IndexError>([] { tensor(1).slice(0); }), "slice() cannot be applied to a 0-dim tensor.");
   EXPECT_EQ(geometry(x.slice(0, 2, 7, INT64_MAX)), (Geometry{{1}, {INT64_MAX}, {2}}));
-  EXPECT_EQ(steps({3, 2}).slice(0, 0, 3, INT64_MAX).strides().vec(), (Measures{2, 1})) << "it would overflow";
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t.slice(0, 1, 6, 2); }).equal(tensor({0, 1, 0, 2, 0, 3, 0})));
+  EXPECT_EQ(numbered({3, 2}).slice(0, 0, 3, INT64_MAX).strides().vec(), (Measures{2, 1})) << "it would overflow";
+  EXPECT_TRUE(
+      numbered_back(x, [](const Tensor& t) { return t.slice(0, 1, 6, 2); }).equal(tensor({0, 1, 0, 2, 0, 3, 0})));
 }
 
 TEST(SliceRules, AViewOfAPartKnowsWhereItLies) {
-  const Tensor x = steps({3, 4});
+  const Tensor x = numbered({3, 4});
   EXPECT_EQ(geometry(x.select(1, -1)), (Geometry{{3}, {4}, {3}}));
   EXPECT_EQ(geometry(x.select(0, 2)), (Geometry{{4}, {1}, {8}}));
   const std::string text =
@@ -244,7 +233,7 @@ TEST(SliceRules, AViewOfAPartKnowsWhereItLies) {
   EXPECT_THROW(x.select(1, -5), IndexError);
   EXPECT_TRUE(x.select(1, -4).equal(x.select(1, 0)));
   EXPECT_EQ(message_of<IndexError>([] { tensor(1).select(0, 0); }), "select() cannot be applied to a 0-dim tensor.");
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t.select(1, 2); }).select(1, 2).equal(tensor({1, 2, 3})));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) { return t.select(1, 2); }).select(1, 2).equal(tensor({1, 2, 3})));
   EXPECT_EQ(geometry(x.narrow(1, -3, 2)), (Geometry{{3, 2}, {4, 1}, {1}}));
   EXPECT_EQ(x.narrow(1, 4, 0).numel(), 0);
   EXPECT_EQ(message_of([&] { x.narrow(1, 2, 3); }), "start (2) + length (3) exceeds dimension size (4).");
@@ -257,7 +246,7 @@ TEST(SliceRules, AViewOfAPartKnowsWhereItLies) {
 }
 
 TEST(SliceRules, DiagonalsReachAsFarAsBothSides) {
-  const Tensor x = steps({3, 5});
+  const Tensor x = numbered({3, 5});
   for (std::int64_t offset = -4; offset <= 6; ++offset) {
     std::vector<std::int64_t> want;
     for (std::int64_t i = 0; i < 3; ++i)
@@ -266,48 +255,53 @@ TEST(SliceRules, DiagonalsReachAsFarAsBothSides) {
     ASSERT_EQ(got.numel(), static_cast<std::int64_t>(want.size())) << offset;
     for (std::size_t i = 0; i < want.size(); ++i)
       EXPECT_EQ(got[static_cast<std::int64_t>(i)].item<std::int64_t>(), want[i]);
-    EXPECT_TRUE(laid_back(x, [&](const Tensor& t) { return t.diagonal(offset); })
+    EXPECT_TRUE(numbered_back(x, [&](const Tensor& t) { return t.diagonal(offset); })
                     .diagonal(offset)
                     .equal(arange(1, got.numel() + 1)));
     EXPECT_TRUE(x.t().diagonal(-offset).equal(got));
   }
-  EXPECT_EQ(geometry(steps({2, 3, 4}).diagonal(1, 2, 0)), (Geometry{{3, 1}, {4, 13}, {12}}));
-  EXPECT_EQ(geometry(steps({2, 3, 4}).diagonal(-1, 2, 0)), (Geometry{{3, 2}, {4, 13}, {1}}));
+  EXPECT_EQ(geometry(numbered({2, 3, 4}).diagonal(1, 2, 0)), (Geometry{{3, 1}, {4, 13}, {12}}));
+  EXPECT_EQ(geometry(numbered({2, 3, 4}).diagonal(-1, 2, 0)), (Geometry{{3, 2}, {4, 13}, {1}}));
   EXPECT_EQ(message_of([&] { x.diagonal(0, 1, -1); }), "diagonal dimensions cannot be identical 1, -1");
 }
 
 TEST(SliceRules, WindowsOverlapAndTheirGradientsAddUp) {
-  const Tensor x = steps({6});
+  const Tensor x = numbered({6});
   EXPECT_TRUE(x.unfold(0, 3, 2).equal(tensor({{0, 1, 2}, {2, 3, 4}})));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t.unfold(0, 3, 2); }).equal(tensor({1, 2, 7, 5, 6, 0})));
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) { return t.unfold(0, 3, 2); }).equal(tensor({1, 2, 7, 5, 6, 0})));
   EXPECT_EQ(x.unfold(0, 6, 1).sizes().vec(), (Measures{1, 6}));
-  EXPECT_EQ(steps({2, 5}).unfold(0, 2, 1).sizes().vec(), (Measures{1, 5, 2}));
+  EXPECT_EQ(numbered({2, 5}).unfold(0, 2, 1).sizes().vec(), (Measures{1, 5, 2}));
   EXPECT_EQ(tensor(3).unfold(0, 1, 1).sizes().vec(), (Measures{1}));
   EXPECT_EQ(x.unfold(0, 0, 2).sizes().vec(), (Measures{4, 0}));
-  EXPECT_EQ(geometry(steps({3, 2}).unfold(0, 2, INT64_MAX)), (Geometry{{1, 2, 2}, {2, 1, 2}, {0}}))
+  EXPECT_EQ(geometry(numbered({3, 2}).unfold(0, 2, INT64_MAX)), (Geometry{{1, 2, 2}, {2, 1, 2}, {0}}))
       << "it would overflow";
   EXPECT_EQ(message_of([&] { x.unfold(0, 7, 1); }), "maximum size for tensor at dimension 0 is 6 but size is 7");
   EXPECT_EQ(message_of([] { tensor(3).unfold(0, 2, 1); }), "maximum size for tensor at dimension 0 is 1 but size is 2");
   EXPECT_EQ(message_of([&] { x.unfold(0, 2, 0); }), "step is 0 but must be > 0");
   EXPECT_THROW(x.unfold(0, -1, 1), Error);
-  const Tensor shared = laid_back(tensor({{1}, {2}}), [](const Tensor& t) { return t.expand({2, 4}).unfold(1, 2, 1); });
+  const Tensor shared = numbered_back(tensor({{1}, {2}}), [](const Tensor& t) {
+    return t.expand({2, 4}).unfold(1, 2, 1);
+  });
   EXPECT_TRUE(shared.equal(tensor({{21}, {57}})));
 }
 
 TEST(SliceRules, StridesAreTakenAsTheyAreWithinTheStorage) {
-  const Tensor x = steps({2, 3});
+  const Tensor x = numbered({2, 3});
   EXPECT_TRUE(x.as_strided({2, 2}, {1, 2}).equal(tensor({{0, 2}, {1, 3}})));
   EXPECT_TRUE(x.as_strided({2}, {3}, 2).equal(tensor({2, 5})));
   EXPECT_TRUE(x[1].as_strided({2}, {1}).equal(tensor({3, 4}))) << "from where the tensor begins";
   EXPECT_TRUE(x[1].as_strided({2}, {1}, 0).equal(tensor({0, 1})));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) {
+  EXPECT_TRUE(numbered_back(x, [](const Tensor& t) {
                 return t.as_strided({2, 2}, {1, 1}, 1);
               }).equal(tensor({{0, 1, 5}, {4, 0, 0}})));
+  EXPECT_TRUE(numbered_back(tensor({5}), [](const Tensor& t) {
+                return t.expand({3}).as_strided({2}, {0});
+              }).equal(tensor({3})));
   EXPECT_TRUE(
-      laid_back(tensor({5}), [](const Tensor& t) { return t.expand({3}).as_strided({2}, {0}); }).equal(tensor({3})));
-  EXPECT_TRUE(laid_back(x, [](const Tensor& t) { return t[1].as_strided({4}, {1}, 1); })[1].equal(tensor({3, 4, 0})));
-  EXPECT_EQ(laid_back(empty({0}), [](const Tensor& t) { return t.as_strided({0}, {5}).as_strided({0}, {7}); }).numel(),
-            0);
+      numbered_back(x, [](const Tensor& t) { return t[1].as_strided({4}, {1}, 1); })[1].equal(tensor({3, 4, 0})));
+  EXPECT_EQ(
+      numbered_back(empty({0}), [](const Tensor& t) { return t.as_strided({0}, {5}).as_strided({0}, {7}); }).numel(),
+      0);
   EXPECT_EQ(message_of([&] { x.as_strided({2}, {1, 1}); }), "mismatch in length of strides and shape");
   EXPECT_EQ(message_of([&] { x.as_strided({2}, {-1}); }),
             "as_strided: Negative strides are not supported at the moment, got strides: [-1]");
