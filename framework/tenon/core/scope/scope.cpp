@@ -6,6 +6,7 @@
 
 #include <tenon/core/error.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,9 @@ struct Slot {
   std::uint32_t wants = 0;
 };
 std::array<Slot, kMostListeners> slots;
-bool lives_are_wanted = false;  // under listeners_mutex()
+bool lives_are_wanted = false;  // under listeners_mutex(), as those below
+using WantedChanged = void (*)(std::uint32_t) noexcept;
+std::array<WantedChanged, 4> told_of_changes;  // null behind the last
 
 /// One thread's own; kept by the list as long as the thread lives.
 struct ThreadState {
@@ -96,6 +99,8 @@ ThreadState* own() noexcept {
 void publish(std::uint32_t wants) {
   detail::wanted.store(wants, std::memory_order_seq_cst);
   detail::wanted_outside.store(wants, std::memory_order_seq_cst);
+  for (WantedChanged told : told_of_changes)
+    if (told != nullptr) told(wants);
 }
 
 std::uint32_t all_wants() {
@@ -167,6 +172,14 @@ void want_lives(bool are_wanted) {
   const std::lock_guard lock(listeners_mutex());
   lives_are_wanted = are_wanted;
   publish(all_wants());
+}
+
+void on_wanted_changed(WantedChanged told) {
+  const std::lock_guard lock(listeners_mutex());
+  const auto place = std::find(told_of_changes.begin(), told_of_changes.end(), nullptr);
+  if (place == told_of_changes.end())
+    throw Error("four follow what is wanted already: raise their number in scope.cpp");
+  *place = told;
 }
 
 ContextId current_context() noexcept {

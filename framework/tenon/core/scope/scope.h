@@ -115,6 +115,10 @@ TENON_API void remove_listener(Listener& listener);
 /// Sets or clears kWantsLives.
 void want_lives(bool are_wanted);
 
+/// From now on `told` is called with wanted() after each change of it, under the lock of listeners: it may not add or
+/// remove one. For those who keep what follows from it where they find it at once; at most four in a process.
+void on_wanted_changed(void (*told)(std::uint32_t wants) noexcept);
+
 /// Where this thread is; 0 outside of every scope, and where nobody listens.
 TENON_API ContextId current_context() noexcept;
 /// A small number of this thread's own: 1 for the first that was told of, and so on.

@@ -7,33 +7,51 @@
 
 namespace tenon {
 
+namespace {
+
+std::atomic<void (*)() noexcept> told_of_recording{nullptr};
+
+void tell_recording_changed() noexcept {
+  if (const auto told = told_of_recording.load(std::memory_order_acquire)) told();
+}
+
+}  // namespace
+
+void on_recording_changed(void (*told)() noexcept) { told_of_recording.store(told, std::memory_order_release); }
+
 History::History() = default;
 History::~History() = default;
 
 void History::start(const HistorySettings& settings, bool clear) {
-  std::lock_guard lock(mutex_);
-  // The ring is rebuilt: oldest first, and no longer than it may be.
-  std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
-  next_ = 0;
-  if (clear) {
-    ring_.clear();
-    recorded_ = 0;
-  } else if (ring_.size() > settings.max_entries) {
-    ring_.erase(ring_.begin(), ring_.end() - static_cast<std::ptrdiff_t>(settings.max_entries));
+  {
+    std::lock_guard lock(mutex_);
+    // The ring is rebuilt: oldest first, and no longer than it may be.
+    std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
+    next_ = 0;
+    if (clear) {
+      ring_.clear();
+      recorded_ = 0;
+    } else if (ring_.size() > settings.max_entries) {
+      ring_.erase(ring_.begin(), ring_.end() - static_cast<std::ptrdiff_t>(settings.max_entries));
+    }
+    settings_ = settings;
+    settings_.stack_every = std::max<std::uint32_t>(1, settings.stack_every);
+    recording_.store(true, std::memory_order_release);
   }
-  settings_ = settings;
-  settings_.stack_every = std::max<std::uint32_t>(1, settings.stack_every);
-  recording_.store(true, std::memory_order_release);
+  tell_recording_changed();
 }
 
 void History::stop() {
-  std::lock_guard lock(mutex_);
-  recording_.store(false, std::memory_order_release);
-  ring_.clear();
-  next_ = 0;
-  recorded_ = 0;
-  live_.clear();
-  stacks_.clear();
+  {
+    std::lock_guard lock(mutex_);
+    recording_.store(false, std::memory_order_release);
+    ring_.clear();
+    next_ = 0;
+    recorded_ = 0;
+    live_.clear();
+    stacks_.clear();
+  }
+  tell_recording_changed();
 }
 
 HistorySettings History::settings() const {

@@ -63,4 +63,8 @@ class TENON_EXPORT History {
   StackTable stacks_;
 };
 
+/// From now on `told` is called after any history has begun or ended to record, by the thread that had it do so. One in
+/// a process: it is for what keeps whether a history records where it finds it at once (stack/stack_watch.h).
+void on_recording_changed(void (*told)() noexcept);
+
 }  // namespace tenon

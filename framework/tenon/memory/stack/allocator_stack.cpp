@@ -62,12 +62,12 @@ LockedAllocator::~LockedAllocator() {
 // calls apart. The block is made where the caller wants it: copying it would wait for the policy's narrow stores in the
 // same way. What is rare is done by functions of its own that need no more than the request and the block, so that a
 // call saves few registers, and a free none.
-template <AllocatorStack::Impl::Calls calls>
+template <AllocatorStack::Impl::Calls calls, bool is_watched>
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve_counted(const Request& request) {
   Block block = [&] {
-    if (history() == nullptr) [[likely]]
-      return top_->allocate(request);
-    return allocate_recorded(request);
+    if constexpr (is_watched)
+      if (history() != nullptr) return allocate_recorded(request);
+    return top_->allocate(request);
   }();
   copy_request(block.request, request);
   if constexpr (calls == Calls::kConcurrent) {
@@ -86,34 +86,37 @@ template <AllocatorStack::Impl::Calls calls>
 }
 
 /// The stack's lock is taken here.
+template <bool is_watched>
 [[gnu::noinline]] Block AllocatorStack::Impl::serve_locked(const Request& request) {
   const BiasedLock::Guard lock(mutex_);
-  return serve_counted<Calls::kSerialised>(request);
+  return serve_counted<Calls::kSerialised, is_watched>(request);
 }
 
-template <AllocatorStack::Impl::Calls calls>
+template <AllocatorStack::Impl::Calls calls, bool is_watched>
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve(const Request& request) {
   if constexpr (calls == Calls::kSerialised) {
     if (!mutex_.try_enter_owned()) [[unlikely]]
-      return serve_locked(request);
+      return serve_locked<is_watched>(request);
     const BiasedLock::Guard lock(mutex_, BiasedLock::Guard::Entered{});
-    return serve_counted<calls>(request);
+    return serve_counted<calls, is_watched>(request);
   } else {
-    return serve_counted<calls>(request);
+    return serve_counted<calls, is_watched>(request);
   }
 }
 
+template <bool is_watched>
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::serve_any(const Request& request) {
   if (calls_ == Calls::kConcurrent) [[likely]]
-    return serve<Calls::kConcurrent>(request);
-  if (calls_ == Calls::kSerialised) return serve<Calls::kSerialised>(request);
-  return serve<Calls::kAlone>(request);
+    return serve<Calls::kConcurrent, is_watched>(request);
+  if (calls_ == Calls::kSerialised) return serve<Calls::kSerialised, is_watched>(request);
+  return serve<Calls::kAlone, is_watched>(request);
 }
 
+template <bool is_watched>
 [[gnu::always_inline]] inline Block AllocatorStack::Impl::allocate(const Request& request) {
   begin_operation();
   try {
-    return serve_any(request);
+    return serve_any<is_watched>(request);
   } catch (const OutOfMemory& error) {
     return recover(request, error.info());
   }
@@ -130,7 +133,7 @@ template <AllocatorStack::Impl::Calls calls>
   const bool by_layer = !failure.hint.empty() || failure.limit_bytes != 0;
   if (by_layer || !give_back_cache()) fail(request, failure);
   try {
-    return serve_any(request);
+    return serve_any<true>(request);
   } catch (const OutOfMemory& again) {
     fail(request, again.info());
   }
@@ -155,7 +158,7 @@ template <AllocatorStack::Impl::Calls calls>
 
 [[gnu::always_inline]] inline void AllocatorStack::Impl::deallocate(const Block& block, StreamRef last_use) noexcept {
   const Request& request = block.request;
-  if (request.label == 0 && history() == nullptr) [[likely]] {
+  if (request.label == 0) [[likely]] {
     if (calls_ == Calls::kConcurrent) [[likely]] {
       if (ledger_->try_remove_shared(request.bytes, block.bytes, request.purpose, request.elements)) [[likely]]
         return top_->deallocate(block, last_use);
@@ -171,14 +174,14 @@ template <AllocatorStack::Impl::Calls calls>
   take_back_otherwise(block, last_use);
 }
 
-/// Empty, over-aligned, or told of.
+/// Empty, over-aligned, or watched.
 [[gnu::noinline]] void AllocatorStack::Impl::deallocate_unusual(const AllocatorStack& stack, const Block& block,
                                                                 StreamRef last_use) noexcept {
   if (block.data == nullptr) return;
   if (are_calls_told() && !is_trial_) scopes::tell_freed(told_of(stack, block, observed_.reserved_bytes()));
-  if (block.request.alignment <= kMaxAlignment) return deallocate(block, last_use);
+  if (block.request.alignment <= kMaxAlignment) return take_back_otherwise(block, last_use);
   const std::unique_ptr<OverAligned> record(static_cast<OverAligned*>(block.cookie));
-  deallocate(record->inner, last_use);
+  take_back_otherwise(record->inner, last_use);
 }
 
 AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
@@ -197,11 +200,11 @@ std::unique_ptr<AllocatorStack> AllocatorStack::make_trial(MemorySource& source,
 }
 
 Block AllocatorStack::allocate(const Request& request) {
-  const bool usual =
-      request.bytes != 0 && request.alignment <= kMaxAlignment && pool_scopes_of_thread() == 0 && !are_calls_told();
+  const bool usual = request.bytes != 0 && request.alignment <= kMaxAlignment && pool_scopes_of_thread() == 0 &&
+                     !impl_->watch_.is_watched();
   if (!usual) [[unlikely]]
     return allocate_unusual(request);
-  return impl_->allocate(request);
+  return impl_->allocate<false>(request);
 }
 
 Block AllocatorStack::allocate_unusual(const Request& asked) {
@@ -215,20 +218,20 @@ Block AllocatorStack::allocate_untold(const Request& asked) {
   if (asked.bytes == 0) return {.request = asked};
   Request request = asked;
   if (request.pool == 0) request.pool = scoped_pool(*this);
-  if (request.alignment <= kMaxAlignment) return impl_->allocate(request);
+  if (request.alignment <= kMaxAlignment) return impl_->allocate<true>(request);
   if (!is_power_of_two(request.alignment)) {
     throw Error(fmt::format("cannot serve {} bytes at an alignment of {}: it must be a power of two", request.bytes,
                             request.alignment));
   }
   // The figures show what was really taken, hence the larger request.
   auto record = std::make_unique<OverAligned>();
-  record->inner = impl_->allocate(widened_to_align(request, request.alignment));
+  record->inner = impl_->allocate<true>(widened_to_align(request, request.alignment));
   const Block& whole = record->inner;
   return aligned_part(whole, request.alignment, record.release(), request);
 }
 
 void AllocatorStack::deallocate(const Block& block, StreamRef last_use) noexcept {
-  const bool usual = block.data != nullptr && block.request.alignment <= kMaxAlignment && !are_calls_told();
+  const bool usual = block.data != nullptr && block.request.alignment <= kMaxAlignment && !impl_->watch_.is_watched();
   if (!usual) [[unlikely]]
     return impl_->deallocate_unusual(*this, block, last_use);
   impl_->deallocate(block, last_use);

@@ -8,7 +8,7 @@
 namespace tenon {
 
 AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config, std::optional<Trial> trial)
-    : config_(config), is_trial_(trial.has_value()), observed_(source) {
+    : config_(config), is_trial_(trial.has_value()), observed_(source), watch_(!is_trial_) {
   if (trial) observed_.set_listener(trial->listener);
   // Hooks first: the policy is built over the last of them.
   policy_source_ = &observed_;
@@ -48,6 +48,7 @@ AllocatorStack::Impl::Impl(MemorySource& source, const StackConfig& config, std:
 
 AllocatorStack::Impl::~Impl() {
   observed_.set_listener(nullptr);
+  watch_.follow(nullptr);
   history_.store(nullptr, std::memory_order_release);
   top_.reset();
   // A hook stands on the one before it.

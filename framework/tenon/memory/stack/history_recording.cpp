@@ -32,6 +32,7 @@ void AllocatorStack::Impl::attach(std::shared_ptr<History> history) {
   std::lock_guard lock(history_mutex_);
   histories_.push_back(history);
   history_.store(history.get(), std::memory_order_release);
+  watch_.follow(history.get());
   observed_.set_listener(history == nullptr ? nullptr : this);
 }
 

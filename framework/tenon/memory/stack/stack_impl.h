@@ -8,6 +8,7 @@
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/memory/stack/label_ledger.h>
 #include <tenon/memory/stack/oom.h>
+#include <tenon/memory/stack/stack_watch.h>
 #include <tenon/memory/stack/usage_ledger.h>
 
 #include <atomic>
@@ -29,6 +30,8 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   Impl(MemorySource& source, const StackConfig& config, std::optional<Trial> trial = std::nullopt);
   ~Impl() override;
 
+  /// The usual way, and that of a stack that is watched.
+  template <bool is_watched>
   Block allocate(const Request& request);
   void deallocate(const Block& block, StreamRef last_use) noexcept;
   MemoryStats stats_locked() const;
@@ -58,11 +61,13 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
     kSerialised,  ///< the stack: one at a time
     kConcurrent,  ///< the policy
   };
-  template <Calls calls>
+  template <Calls calls, bool is_watched>
   Block serve(const Request& request);
+  template <bool is_watched>
   Block serve_any(const Request& request);
+  template <bool is_watched>
   Block serve_locked(const Request& request);
-  template <Calls calls>
+  template <Calls calls, bool is_watched>
   Block serve_counted(const Request& request);
   void count_label(const Request& request);
   void deallocate_unusual(const AllocatorStack& stack, const Block& block, StreamRef last_use) noexcept;
@@ -81,6 +86,7 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   MemorySource* policy_source_ = nullptr;
   std::unique_ptr<Allocator> top_;
   std::vector<std::pair<std::string, LayerAllocator*>> layers_;  ///< outermost first
+  StackWatch watch_;
   Calls calls_ = Calls::kSerialised;
   mutable BiasedLock mutex_;  ///< of kSerialised; a program mostly has one thread that allocates
   std::atomic<History*> history_{nullptr};
