@@ -68,8 +68,8 @@ Tensor make_like(const Tensor& like, const TensorOptions& options, std::optional
 }  // namespace
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
-  TENON_SCOPE(empty, sizes, options, format)
-  return with_grad(make(sizes, options, format), options);
+  return in_operator_scope(
+      "empty", [&] { return with_grad(make(sizes, options, format), options); }, sizes, options, format);
 }
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   TENON_SCOPE(empty_strided, sizes, strides, options)
