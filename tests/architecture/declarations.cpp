@@ -363,7 +363,8 @@ class Reader {
     while (begin > 0 && is_word(statement_[begin - 1])) --begin;
     const std::string name = statement_.substr(begin, stop - begin);
     const bool macro = std::none_of(name.begin(), name.end(), [](char c) { return std::islower((unsigned char)c); });
-    if (name.empty() || macro || (begin > 0 && statement_[begin - 1] == '~')) return;
+    const char before = begin > 0 ? statement_[begin - 1] : ' ';
+    if (name.empty() || macro || before == '~' || before == ':') return;  // f() in `Box<T>::f()` is declared in Box
     if (!scopes_.empty() && scopes_.back().kind == Scope::kClass && scopes_.back().name == name) return;
     std::string scope;
     for (const Scope& part : scopes_) scope += (scope.empty() ? "" : "::") + part.name;

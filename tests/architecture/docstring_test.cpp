@@ -42,6 +42,8 @@ class Box : public Base<T> {
   int a_ = f(1);
 };
 inline std::vector<int> last(char c = '{') { return {}; }
+template <class T>
+int Box<T>::size() const { return a_; }
 }  // namespace tenon
 )");
   std::vector<std::pair<std::string, bool>> names;

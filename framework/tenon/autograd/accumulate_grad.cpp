@@ -1,6 +1,7 @@
 // AccumulateGrad: where a gradient reaches its leaf and is added to what is there. Declared in node.h.
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/variable.h>
 
 #include <limits>

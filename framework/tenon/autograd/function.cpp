@@ -17,6 +17,9 @@ std::string readable_type_name(const std::type_info& type) {
 
 namespace detail {
 
+variable_list to_list(const Tensor& tensor) { return {tensor}; }
+variable_list to_list(const variable_list& list) { return list; }
+
 void collect(variable_list& tensors, std::vector<char>& flags, const Tensor& tensor) {
   tensors.push_back(tensor);
   flags.push_back(1);

@@ -13,6 +13,7 @@
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/core/owned.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -66,7 +67,7 @@ class TENON_API AutogradContext {
   TENON_API void release();
 
   variable_list to_save_;
-  std::vector<std::unique_ptr<SavedTensor>> saved_;
+  std::vector<Owned<SavedTensor>> saved_;
   std::vector<TensorImpl*> dirty_;
   std::vector<TensorImpl*> non_differentiable_;
   bool materialize_grads_ = true;
@@ -137,8 +138,8 @@ void collect(variable_list&, std::vector<char>& flags, const T&) {
   flags.push_back(0);
 }
 
-inline variable_list to_list(const Tensor& tensor) { return {tensor}; }
-inline variable_list to_list(const variable_list& list) { return list; }
+TENON_API variable_list to_list(const Tensor& tensor);
+TENON_API variable_list to_list(const variable_list& list);
 
 }  // namespace detail
 

@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/graph_task.h>
 #include <tenon/autograd/modes.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>

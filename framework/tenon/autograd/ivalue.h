@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace tenon {
@@ -47,12 +46,18 @@ class TENON_API IValue {
   std::vector<std::int64_t> toIntVector() const;
 
  private:
-  template <class T>
-  const T& get(const char* wanted) const;
+  enum class Kind : std::uint8_t { kNone, kTensor, kBool, kInt, kDouble, kString, kTensorList, kIntList };
+  /// Throws Error unless it is of this kind.
+  void expect(Kind kind) const;
 
-  std::variant<std::monostate, Tensor, bool, std::int64_t, double, std::string, std::vector<Tensor>,
-               std::vector<std::int64_t>>
-      value_;
+  // One of these has a value, as the kind says. A std::variant of them costs whoever includes this 2 MB more.
+  Kind kind_ = Kind::kNone;
+  std::int64_t integer_ = 0;  ///< a bool too
+  double real_ = 0;
+  Tensor tensor_;
+  std::string text_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::int64_t> integers_;
 };
 
 }  // namespace tenon

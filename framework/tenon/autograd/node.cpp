@@ -2,6 +2,7 @@
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/node.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/tensor/live_tensors.h>
 
@@ -30,7 +31,7 @@ namespace {
 /// What is kept of a node's making where somebody wants to know. Apart from the constructor, which every recorded
 /// operator runs.
 [[gnu::cold, gnu::noinline]] void keep_origin(Node* node, std::uint64_t sequence, scopes::ContextId& made_in,
-                                              std::unique_ptr<ForwardTrace>& trace) {
+                                              Owned<ForwardTrace>& trace) {
   if (scopes::are_lives_wanted()) list_node(node);
   if (scopes::is_listening()) {
     made_in = scopes::current_context();

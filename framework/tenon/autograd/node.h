@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/core/recycled.h>
 #include <tenon/core/scope/context.h>
 #include <tenon/tensor/shape/small_vector.h>
@@ -51,19 +52,12 @@ struct TENON_API ForwardTrace {
 
 /// A gradient hook of a tensor: replaces the gradient where it returns one.
 using TensorHook = std::function<Tensor(const Tensor&)>;
-struct HookList final : RefCounted {
-  std::vector<TensorHook> hooks;  ///< removed ones are empty, so that positions stay
-};
+struct HookList;
 /// Hooks of a node itself: see the gradients before or after it runs, and may replace them.
 using NodePreHook = std::function<variable_list(const variable_list& gradients)>;
 using NodePostHook = std::function<variable_list(const variable_list& outputs, const variable_list& inputs)>;
 
-struct NodeHooks {
-  std::vector<std::pair<std::uint32_t, IntrusivePtr<HookList>>> tensor_hooks;  ///< by input_nr
-  std::vector<std::pair<std::uint32_t, AutogradMeta*>> retain_grad;            ///< tensors that keep their gradient
-  std::vector<NodePreHook> pre;
-  std::vector<NodePostHook> post;
-};
+struct NodeHooks;
 
 /// Destroyed without recursion, however long the chain: see destroy_counted below. Leaves know their accumulators
 /// without owning them.
@@ -123,8 +117,8 @@ class TENON_EXPORT Node : public WeaklyKnown, public Recycled {
   std::uint64_t sequence_;
   SmallVector<Edge, 2> edges_;
   SmallVector<InputMetadata, 1> metadata_;
-  std::unique_ptr<NodeHooks> hooks_;
-  std::unique_ptr<ForwardTrace> trace_;
+  Owned<NodeHooks> hooks_;
+  Owned<ForwardTrace> trace_;
 };
 
 /// Note [Deep graphs]: destroying a node releases its edges and saved tensors, which may hold the last reference to

@@ -1,4 +1,5 @@
 // The lists of nodes, and writing to what is on them: see Note [Retained gradients].
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/autograd/node.h>
+#include <tenon/core/owned.h>
 
 #include <any>
 #include <functional>
@@ -50,7 +51,7 @@ class TENON_EXPORT SavedTensor {
   void pack_with(const std::shared_ptr<SavedTensorHooks>& hooks);
 
   Tensor data_;
-  std::unique_ptr<Packed> packed_;
+  Owned<Packed> packed_;
   std::uint32_t version_ = 0;
   std::uint32_t output_nr_ = 0;
   bool is_output_ = false;  ///< detached: the node itself is its history

@@ -1,6 +1,7 @@
 // The methods of Tensor that concern gradients. Declared in tensor.h.
 #include <tenon/autograd/engine.h>
 #include <tenon/autograd/modes.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/scope/wanted.h>

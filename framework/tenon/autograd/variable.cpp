@@ -1,5 +1,6 @@
 // Histories: edges of tensors, views and what in-place writes do to them.
 #include <tenon/autograd/modes.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/scope/wanted.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/autograd/node.h>
+#include <tenon/core/owned.h>
 
 #include <memory>
 #include <mutex>
@@ -24,7 +25,7 @@ struct TENON_EXPORT AutogradMeta final : AutogradMetaBase {
   IntrusivePtr<Node> grad_fn;
   Node* accumulator = nullptr;   ///< weak: the node clears it when it goes
   IntrusivePtr<HookList> hooks;  ///< of a leaf; of a result they are in its node
-  std::unique_ptr<ViewInfo> view;
+  Owned<ViewInfo> view;
   std::uint32_t output_nr = 0;
   bool requires_grad = false;  ///< of a leaf
   bool retains_grad = false;

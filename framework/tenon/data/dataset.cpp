@@ -7,4 +7,6 @@ namespace tenon::data::datasets {
 
 TensorDataset::TensorDataset(const std::vector<Tensor>& tensors) : tensor(tenon::stack(tensors)) {}
 
+template class Dataset<TensorDataset, TensorExample>;
+
 }  // namespace tenon::data::datasets

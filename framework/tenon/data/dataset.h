@@ -60,18 +60,20 @@ class BatchDataset {
 };
 
 template <class Self, class SingleExample = Example<>>
-class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
+class TENON_EXPORT Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
  public:
   using ExampleType = SingleExample;
   /// One example, by its index below size().
   virtual ExampleType get(std::size_t index) = 0;
-  std::vector<ExampleType> get_batch(ArrayRef<std::size_t> indices) override {
-    std::vector<ExampleType> batch;
-    batch.reserve(indices.size());
-    for (const std::size_t index : indices) batch.push_back(get(index));
-    return batch;
-  }
+  std::vector<ExampleType> get_batch(ArrayRef<std::size_t> indices) override;
 };
+template <class Self, class SingleExample>
+std::vector<SingleExample> Dataset<Self, SingleExample>::get_batch(ArrayRef<std::size_t> indices) {
+  std::vector<ExampleType> batch;
+  batch.reserve(indices.size());
+  for (const std::size_t index : indices) batch.push_back(get(index));
+  return batch;
+}
 
 /// Asked for a number of examples, not for indices.
 template <class Self, class Batch = std::vector<Example<>>>
@@ -154,8 +156,11 @@ SharedBatchDataset<Underlying> make_shared_dataset(Arguments&&... arguments) {
   return std::make_shared<Underlying>(std::forward<Arguments>(arguments)...);
 }
 
+struct TensorDataset;
+extern template class Dataset<TensorDataset, TensorExample>;
+
 /// Rows of one tensor.
-struct TensorDataset : public Dataset<TensorDataset, TensorExample> {
+struct TENON_EXPORT TensorDataset : public Dataset<TensorDataset, TensorExample> {
   /// Of tensors of one size, which are stacked.
   TENON_API explicit TensorDataset(const std::vector<Tensor>& tensors);
   explicit TensorDataset(Tensor tensor) : tensor(std::move(tensor)) {}

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
+#include <mutex>
 #include <vector>
 
 namespace tenon {
@@ -51,46 +53,54 @@ DeviceState& open_device(Device device) {
 
 }  // namespace
 
+struct DeviceState::Parts {
+  std::shared_ptr<History> history = std::make_shared<History>();
+  std::mutex mutex;
+  std::vector<std::shared_ptr<AllocatorStack>> in_service;  ///< back() is current
+  std::shared_ptr<AllocatorStack> pinned;
+};
+
 DeviceState::DeviceState(Device device, DeviceDriver& driver)
-    : device_(device), driver_(driver), history_(std::make_shared<History>()) {}
+    : device_(device), driver_(driver), parts_(std::make_unique<Parts>()), history_(parts_->history.get()) {}
+DeviceState::~DeviceState() = default;
 
 std::shared_ptr<AllocatorStack> DeviceState::shared_allocator() const {
-  std::lock_guard lock(mutex_);
-  return in_service_.empty() ? nullptr : in_service_.back();
+  std::lock_guard lock(parts_->mutex);
+  return parts_->in_service.empty() ? nullptr : parts_->in_service.back();
 }
 
 std::shared_ptr<AllocatorStack> DeviceState::swap_allocator(std::shared_ptr<AllocatorStack> next) {
   if (next == nullptr) throw Error(fmt::format("no allocator to put in service on {}", device_.str()));
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<AllocatorStack> old = in_service_.empty() ? nullptr : in_service_.back();
+  std::lock_guard lock(parts_->mutex);
+  std::shared_ptr<AllocatorStack> old = parts_->in_service.empty() ? nullptr : parts_->in_service.back();
   // One that comes back moves to the end: the list holds each of them once.
-  std::erase(in_service_, next);
-  next->attach_history(history_);
+  std::erase(parts_->in_service, next);
+  next->attach_history(parts_->history);
   next->set_reserved_limit(memory_limit());
-  in_service_.push_back(next);
+  parts_->in_service.push_back(next);
   current_.store(next.get(), std::memory_order_release);
   return old;
 }
 
 std::vector<std::shared_ptr<AllocatorStack>> DeviceState::allocators() const {
-  std::lock_guard lock(mutex_);
-  return in_service_;
+  std::lock_guard lock(parts_->mutex);
+  return parts_->in_service;
 }
 
 void DeviceState::set_memory_limit(std::size_t limit_bytes) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(parts_->mutex);
   memory_limit_.store(limit_bytes, std::memory_order_relaxed);
-  for (const auto& allocator : in_service_) allocator->set_reserved_limit(limit_bytes);
+  for (const auto& allocator : parts_->in_service) allocator->set_reserved_limit(limit_bytes);
 }
 
 std::shared_ptr<AllocatorStack> DeviceState::pinned_host_allocator() {
-  std::lock_guard lock(mutex_);
-  if (pinned_ != nullptr) return pinned_;
+  std::lock_guard lock(parts_->mutex);
+  if (parts_->pinned != nullptr) return parts_->pinned;
   MemorySource* memory = driver_.pinned_host_memory();
   if (memory == nullptr) return nullptr;
   const AllocatorInfo& policy = pinned_cache();
-  pinned_ = AllocatorStack::make(*memory, {.policy = policy, .options = Options(policy.options), .layers = {}});
-  return pinned_;
+  parts_->pinned = AllocatorStack::make(*memory, {.policy = policy, .options = Options(policy.options), .layers = {}});
+  return parts_->pinned;
 }
 
 DeviceState& device_state(Device device) {

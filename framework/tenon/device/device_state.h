@@ -3,13 +3,13 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace tenon {
@@ -19,6 +19,9 @@ class History;
 class TENON_EXPORT DeviceState {
  public:
   TENON_API DeviceState(Device device, DeviceDriver& driver);
+  TENON_API ~DeviceState();
+  DeviceState(const DeviceState&) = delete;
+  DeviceState& operator=(const DeviceState&) = delete;
 
   Device device() const { return device_; }
   DeviceDriver& driver() const { return driver_; }
@@ -45,12 +48,11 @@ class TENON_EXPORT DeviceState {
  private:
   Device device_;
   DeviceDriver& driver_;
-  std::shared_ptr<History> history_;
   std::atomic<std::size_t> memory_limit_{0};
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<AllocatorStack>> in_service_;  ///< back() is current
   std::atomic<AllocatorStack*> current_{nullptr};
-  std::shared_ptr<AllocatorStack> pinned_;
+  struct Parts;
+  Owned<Parts> parts_;
+  History* history_;  ///< in parts_
 };
 
 /// The state of a device, opened on first use by the resolver. An index of -1 means the current device of that kind.

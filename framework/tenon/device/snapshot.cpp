@@ -1,5 +1,6 @@
 // From an allocator's walk to a snapshot.
 #include <tenon/device/snapshot.h>
+#include <tenon/memory/frame_table.h>
 #include <tenon/memory/history/history.h>
 
 #include <algorithm>

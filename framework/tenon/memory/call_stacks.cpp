@@ -1,9 +1,14 @@
 // Frames by number.
 #include <tenon/memory/call_stacks.h>
+#include <tenon/memory/frame_table.h>
 
 #include <utility>
 
 namespace tenon {
+
+std::vector<std::vector<std::uint32_t>> CallStacks::only_stack_0() {
+  return std::vector<std::vector<std::uint32_t>>(1);
+}
 
 std::vector<StackFrame> CallStacks::frames_of(StackId stack) const {
   std::vector<StackFrame> named;

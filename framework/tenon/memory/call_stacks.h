@@ -5,7 +5,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -24,23 +23,13 @@ struct StackFrame {
 
 struct CallStacks {
   std::vector<StackFrame> frames;  ///< each once
-  std::vector<std::vector<std::uint32_t>> stacks = {
-      {}};  ///< by StackId: into frames, innermost first; stack 0 is empty
+  /// By StackId: into frames, innermost first; stack 0 is empty.
+  std::vector<std::vector<std::uint32_t>> stacks = only_stack_0();
 
   /// The frames of one stack, innermost first.
   TENON_API std::vector<StackFrame> frames_of(StackId stack) const;
-};
-
-/// Keeps each frame of `stacks` once. `stacks` outlives it.
-class FrameTable {
- public:
-  explicit FrameTable(CallStacks& stacks) : stacks_(stacks) {}
-  /// Its place in CallStacks::frames, where it is added when it is new.
-  std::uint32_t number_of(StackFrame frame);
-
- private:
-  CallStacks& stacks_;
-  std::map<StackFrame, std::uint32_t> numbers_;
+  /// One stack, the empty one.
+  TENON_API static std::vector<std::vector<std::uint32_t>> only_stack_0();
 };
 
 }  // namespace tenon

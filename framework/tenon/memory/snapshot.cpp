@@ -41,6 +41,9 @@ std::size_t Segment::requested_bytes() const {
   return sum;
 }
 
+SegmentCollector::SegmentCollector() = default;
+SegmentCollector::~SegmentCollector() = default;
+
 void SegmentCollector::segment(const SegmentInfo& info) { segments_.push_back({info, {}}); }
 
 void SegmentCollector::block(const BlockInfo& info) {

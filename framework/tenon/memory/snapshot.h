@@ -134,6 +134,8 @@ struct TENON_API Segment : SegmentInfo {
 /// Keeps what a walk shows, as it is shown.
 class TENON_API SegmentCollector final : public SegmentVisitor {
  public:
+  SegmentCollector();
+  ~SegmentCollector() override;
   void segment(const SegmentInfo& info) override;
   void block(const BlockInfo& info) override;
   std::vector<Segment> take() { return std::move(segments_); }

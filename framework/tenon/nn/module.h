@@ -5,6 +5,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/nn/containers/any_value.h>
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/containers/ordered_dict.h>
@@ -204,11 +205,13 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
 
   /// Note [Where a module stands] in module_scope.cpp. A copy stands nowhere yet.
   struct Place {
-    std::shared_ptr<Module*> self;
-    std::vector<std::weak_ptr<Module*>> parents;
-    Place() = default;
+    struct Links;
+    Owned<Links> links;  ///< null where there is none yet
+    Links& known();
+    Place();
     Place(const Place&);
     Place& operator=(const Place&);
+    ~Place();
   };
 
   mutable std::optional<std::string> name_;

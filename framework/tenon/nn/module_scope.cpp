@@ -27,15 +27,26 @@ std::string type_name_of(const Module& module) {
 // Note [Where a module stands]: a child knows those that it was registered in by links that end with them, and its name
 // by looking itself up there. What is renamed, replaced, moved or taken out needs no bookkeeping then.
 
+struct Module::Place::Links {
+  std::shared_ptr<Module*> self;
+  std::vector<std::weak_ptr<Module*>> parents;
+};
+
+Module::Place::Links& Module::Place::known() {
+  if (!links) links = std::make_unique<Links>();
+  return *links;
+}
+Module::Place::Place() = default;
 Module::Place::Place(const Place&) {}
+Module::Place::~Place() = default;
 Module::Place& Module::Place::operator=(const Place&) { return *this; }
 
 void Module::link_child(Module& child) {
-  if (!place_.self) place_.self = std::make_shared<Module*>(this);
-  auto& parents = child.place_.parents;
+  std::shared_ptr<Module*>& self = place_.known().self;
+  if (!self) self = std::make_shared<Module*>(this);
+  auto& parents = child.place_.known().parents;
   std::erase_if(parents, [](const std::weak_ptr<Module*>& parent) { return parent.expired(); });
-  if (std::ranges::none_of(parents, [&](const auto& parent) { return parent.lock() == place_.self; }))
-    parents.push_back(place_.self);
+  if (std::ranges::none_of(parents, [&](const auto& parent) { return parent.lock() == self; })) parents.push_back(self);
 }
 
 void Module::link_children() {
@@ -48,7 +59,8 @@ std::string Module::path() const {
   const Module* module = this;
   for (int depth = 0; depth < 256; ++depth) {  // a module may have been registered in itself
     const Module* parent = nullptr;
-    for (const auto& link : module->place_.parents) {
+    if (!module->place_.links) break;
+    for (const auto& link : module->place_.links->parents) {
       const std::shared_ptr<Module*> held = link.lock();
       if (!held) continue;
       for (const auto& child : (*held)->children_) {

@@ -16,6 +16,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/tensor/tensor.h>
 
@@ -100,7 +101,7 @@ class TENON_API Pipeline {
 
  private:
   struct Parts;
-  std::unique_ptr<Parts> parts_;
+  Owned<Parts> parts_;
 };
 
 }  // namespace tenon::nn::parallel

@@ -16,7 +16,7 @@ using Betas = std::tuple<double, double>;
     /** The learning rate. */                                                                              \
     TENON_ARG(double, lr) = 1e-3;                                                                          \
     /** How much the running means of gradient and square keep at each step. */                            \
-    TENON_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);                                               \
+    TENON_ARG(betas_t, betas) = betas_t(0.9, 0.999);                                                       \
     /** Added to the divisor. */                                                                           \
     TENON_ARG(double, eps) = 1e-8;                                                                         \
     /** Of Adam its share of each parameter is added to the gradient, of AdamW taken off the parameter. */ \

@@ -2,6 +2,7 @@
 // construction.
 #pragma once
 
+#include <tenon/core/owned.h>
 #include <tenon/optim/optimizer.h>
 
 #include <functional>
@@ -108,7 +109,7 @@ class TENON_EXPORT WarmupLR : public LRScheduler {
  private:
   TENON_API std::vector<double> get_lrs() override;
   std::int64_t steps_;
-  std::unique_ptr<LRScheduler> then_;
+  Owned<LRScheduler> then_;
 };
 
 /// From max_lr / div_factor up to max_lr over pct_start of total_steps, then down to max_lr / (div_factor *

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/profiler/averages.h>
 #include <tenon/profiler/event.h>
@@ -110,7 +111,7 @@ class TENON_API Profile {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  Owned<Impl> impl_;
 };
 using profile = Profile;
 

@@ -10,6 +10,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/kernel/attributes/replay.h>
 
@@ -46,7 +47,7 @@ class TENON_API CapturedGraph {
 
  private:
   struct Parts;
-  std::unique_ptr<Parts> parts_;
+  Owned<Parts> parts_;
 };
 
 }  // namespace tenon

@@ -13,20 +13,25 @@ namespace detail {
 /// A number, a list of these, or a flat run of numbers, with its sizes and dtype. Valid for the full expression.
 class TENON_API TensorDataContainer {
  public:
-  TensorDataContainer() : sizes_{0}, dtype_(default_dtype()), kind_(Kind::kList) {}
+  TensorDataContainer();
+  TensorDataContainer(const TensorDataContainer& other);
+  TensorDataContainer(TensorDataContainer&& other) noexcept;
+  TensorDataContainer& operator=(const TensorDataContainer& other);
+  TensorDataContainer& operator=(TensorDataContainer&& other) noexcept;
+  ~TensorDataContainer();
   template <class T>
   requires(std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-      TensorDataContainer(T value)
-      : scalar_(value), dtype_(literal_dtype<T>()), kind_(Kind::kScalar) {}  // NOLINT
-  TensorDataContainer(std::initializer_list<TensorDataContainer> list);      // NOLINT
+      TensorDataContainer(T value)  // NOLINT
+      : TensorDataContainer(Scalar(value), literal_dtype<T>()) {}
+  TensorDataContainer(std::initializer_list<TensorDataContainer> list);  // NOLINT
   template <class T>
   requires std::is_arithmetic_v<T> TensorDataContainer(ArrayRef<T> values)  // NOLINT
-      : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
+      : TensorDataContainer(values.size(), literal_dtype<T>()) {
     for (const T& value : values) add(Scalar(value));
   }
   template <class T>
   requires std::is_arithmetic_v<T> TensorDataContainer(const std::vector<T>& values)  // NOLINT
-      : sizes_{static_cast<std::int64_t>(values.size())}, dtype_(literal_dtype<T>()), kind_(Kind::kRun) {
+      : TensorDataContainer(values.size(), literal_dtype<T>()) {
     for (const auto value : values) add(Scalar(static_cast<T>(value)));
   }
 
@@ -53,6 +58,8 @@ class TENON_API TensorDataContainer {
 
  private:
   enum class Kind { kScalar, kList, kRun };
+  TensorDataContainer(Scalar value, Dtype dtype);        ///< a number
+  TensorDataContainer(std::size_t values, Dtype dtype);  ///< a run of so many, to be added
   static void require(bool holds, const char* call, const char* condition) {
     if (!holds) {
       throw Error(std::string("Can only call `") + call + "` on a TensorDataContainer that has `" + condition +

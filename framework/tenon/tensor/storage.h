@@ -3,6 +3,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/core/recycled.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/allocator_stack.h>
@@ -109,7 +110,7 @@ class TENON_EXPORT StorageImpl final : public RefCounted, public Recycled {
   std::size_t bytes_;
   Block block_;
   AllocatorStack* allocator_ = nullptr;  ///< borrowed: DeviceState keeps every stack that ever was in service
-  std::unique_ptr<Foreign> foreign_;
+  Owned<Foreign> foreign_;
   StorageSource* source_of_memory_ = nullptr;  ///< borrowed; null for all but divided parameters
 };
 

@@ -4,6 +4,7 @@
 
 #include <tenon/core/dtype.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/core/recycled.h>
 #include <tenon/core/scope/wanted.h>
 #include <tenon/kernel/tensor_view.h>
@@ -143,7 +144,7 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
   /// What autograd knows of the tensor; null where it knows nothing.
   AutogradMetaBase* autograd_meta() const { return autograd_meta_.get(); }
   /// Replaces what autograd knows of it.
-  void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_meta_ = std::move(meta); }
+  void set_autograd_meta(Owned<AutogradMetaBase> meta) { autograd_meta_ = std::move(meta); }
 
   /// Made from a C++ number: takes part in type promotion as its category only.
   bool is_wrapped_number() const { return wrapped_number_; }
@@ -159,7 +160,7 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
   TENON_API static void check_inference_write();
 
   IntrusivePtr<StorageImpl> storage_;
-  std::unique_ptr<AutogradMetaBase> autograd_meta_;
+  Owned<AutogradMetaBase> autograd_meta_;
   IntrusivePtr<VersionCounter> own_version_;
   std::int64_t offset_ = 0;
   std::int64_t numel_ = 1;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/tensor/tensor.h>
 #include <tenon/tensorboard/histogram.h>
 #include <tenon/tensorboard/hparam.h>
@@ -108,7 +109,7 @@ class TENON_EXPORT SummaryWriter {
 
   std::string log_dir_;
   SummaryWriterOptions options_;
-  std::unique_ptr<Files> files_;
+  Owned<Files> files_;
 };
 
 }  // namespace tenon

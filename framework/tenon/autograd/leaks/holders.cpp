@@ -2,6 +2,7 @@
 #include <tenon/autograd/leaks/holders.h>
 
 #include <tenon/autograd/leaks/captured_state.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 

@@ -2,6 +2,7 @@
 #include <tenon/autograd/leaks/holders.h>
 #include <tenon/autograd/leaks/leak_causes.h>
 #include <tenon/autograd/leaks/site_names.h>
+#include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/variable.h>
 
 #include <tenon/core/units.h>

@@ -10,6 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 namespace tenon::memory {
 
@@ -24,12 +28,50 @@ std::string_view name_of(LeakKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-LeakWatch::LeakWatch(Device device, std::size_t warmup_steps)
-    : recording_(device), warmup_steps_(warmup_steps), next_look_(warmup_steps + kLeastStepsOfGrowth) {}
+class LeakWatch::Impl {
+ public:
+  Impl(Device device, std::size_t warmup_steps)
+      : recording_(device), warmup_steps_(warmup_steps), next_look_(warmup_steps + kLeastStepsOfGrowth) {}
+  void step();
+  LeakReport report() const;
 
-LeakWatch::~LeakWatch() = default;
+ private:
+  using Group = std::tuple<StackId, Purpose, std::uint16_t>;  ///< and label
+  /// Ends of steps, and what lived at them: the last ones, or the whole time in stretches.
+  struct Window {
+    std::size_t stretch = 1;                             ///< steps from one end to the next
+    std::uint64_t before = 0;                            ///< what is older than this is older than the window
+    std::vector<std::uint64_t> ends;                     ///< numbers of the youngest block
+    std::map<Group, std::vector<std::uint64_t>> levels;  ///< bytes
+    std::map<Group, std::uint64_t> highest_before;       ///< bytes, at ends that were dropped
+    std::vector<std::uint64_t> nodes;                    ///< of the graph
+    void add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last, std::uint64_t node_count);
+    void drop_first();
+    void drop_every_second();
+    /// Bytes a step, of a group whose live blocks are given; empty where it does not grow, and where as much lived
+    /// before the window: what rises and falls is somewhere on its way up.
+    std::optional<double> growth_of(const Group& group, const std::vector<LiveBlock>& live) const;
+  };
+  static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label}; }
 
-void LeakWatch::step() {
+  LiveRecording recording_;
+  std::size_t warmup_steps_;
+  std::size_t steps_ = 0;
+  std::uint64_t last_of_warmup_ = 0;  ///< blocks with larger numbers are younger
+  Window recent_, whole_;
+  std::size_t next_look_ = 0;  ///< after so many steps
+  struct Found {
+    Leak leak;
+    std::size_t looks = 0;       ///< how often it was found
+    std::size_t last_steps = 0;  ///< when it was found last
+  };
+  void look();
+  static void note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps);
+  std::vector<Leak> leaks_now() const;
+  std::vector<Found> found_;
+};
+
+void LeakWatch::Impl::step() {
   const Mark now = mark({}, recording_.device());
   if (++steps_ <= warmup_steps_) {
     if (!now.blocks.empty()) last_of_warmup_ = recent_.before = whole_.before = now.blocks.back().number;
@@ -50,7 +92,8 @@ void LeakWatch::step() {
   next_look_ = warmup_steps_ + (steps_ - warmup_steps_) * 3 / 2;
 }
 
-void LeakWatch::Window::add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last, std::uint64_t node_count) {
+void LeakWatch::Impl::Window::add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last,
+                                  std::uint64_t node_count) {
   for (const auto& [group, bytes] : sums) levels.try_emplace(group, std::vector<std::uint64_t>(ends.size(), 0));
   ends.push_back(last);
   for (auto& [group, values] : levels) {
@@ -60,7 +103,7 @@ void LeakWatch::Window::add(const std::map<Group, std::uint64_t>& sums, std::uin
   nodes.push_back(node_count);
 }
 
-void LeakWatch::Window::drop_first() {
+void LeakWatch::Impl::Window::drop_first() {
   before = ends.front();
   ends.erase(ends.begin());
   nodes.erase(nodes.begin());
@@ -71,7 +114,7 @@ void LeakWatch::Window::drop_first() {
   }
 }
 
-void LeakWatch::Window::drop_every_second() {
+void LeakWatch::Impl::Window::drop_every_second() {
   // The first of two: what it made is the second's then.
   const auto halve = [](std::vector<std::uint64_t>& values) {
     std::vector<std::uint64_t> kept;
@@ -84,7 +127,7 @@ void LeakWatch::Window::drop_every_second() {
   stretch *= 2;
 }
 
-std::optional<double> LeakWatch::Window::growth_of(const Group& group, const std::vector<LiveBlock>& live) const {
+std::optional<double> LeakWatch::Impl::Window::growth_of(const Group& group, const std::vector<LiveBlock>& live) const {
   const auto found = levels.find(group);
   if (found == levels.end()) return std::nullopt;
   const auto highest = highest_before.find(group);
@@ -99,7 +142,7 @@ std::optional<double> LeakWatch::Window::growth_of(const Group& group, const std
   return slope ? std::optional(*slope / static_cast<double>(stretch)) : std::nullopt;
 }
 
-std::vector<Leak> LeakWatch::leaks_now() const {
+std::vector<Leak> LeakWatch::Impl::leaks_now() const {
   std::map<Group, std::vector<LiveBlock>> live;
   for (const LiveBlock& block : mark({}, recording_.device()).blocks)
     if (block.number > last_of_warmup_) live[group_of(block)].push_back(block);
@@ -115,7 +158,7 @@ std::vector<Leak> LeakWatch::leaks_now() const {
 }
 
 /// The same leak may be found again with more bytes.
-void LeakWatch::note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps) {
+void LeakWatch::Impl::note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps) {
   for (Leak& leak : leaks) {
     auto same = std::ranges::find_if(found, [&](const Found& other) {
       return other.leak.kind == leak.kind && other.leak.grows == leak.grows && other.leak.site == leak.site;
@@ -127,9 +170,9 @@ void LeakWatch::note(std::vector<Found>& found, std::vector<Leak> leaks, std::si
   }
 }
 
-void LeakWatch::look() { note(found_, leaks_now(), steps_); }
+void LeakWatch::Impl::look() { note(found_, leaks_now(), steps_); }
 
-LeakReport LeakWatch::report() const {
+LeakReport LeakWatch::Impl::report() const {
   LeakReport report{.steps = steps_ - std::min(steps_, warmup_steps_), .leaks = {}};
   if (report.steps < kLeastStepsOfGrowth) return report;
   std::vector<Found> found = found_;
@@ -145,6 +188,12 @@ LeakReport LeakWatch::report() const {
   });
   return report;
 }
+
+LeakWatch::LeakWatch(Device device, std::size_t warmup_steps) : impl_(std::make_unique<Impl>(device, warmup_steps)) {}
+LeakWatch::~LeakWatch() = default;
+
+void LeakWatch::step() { impl_->step(); }
+LeakReport LeakWatch::report() const { return impl_->report(); }
 
 std::string LeakReport::text() const {
   if (steps < kLeastStepsOfGrowth)

@@ -9,13 +9,12 @@
 #pragma once
 
 #include <tenon/autograd/leaks/live_memory.h>
+#include <tenon/core/owned.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
-#include <tuple>
+#include <string_view>
 #include <vector>
 
 namespace tenon::memory {
@@ -71,39 +70,8 @@ class TENON_EXPORT LeakWatch {
   TENON_API LeakReport report() const;
 
  private:
-  using Group = std::tuple<StackId, Purpose, std::uint16_t>;  ///< and label
-  /// Ends of steps, and what lived at them: the last ones, or the whole time in stretches.
-  struct Window {
-    std::size_t stretch = 1;                             ///< steps from one end to the next
-    std::uint64_t before = 0;                            ///< what is older than this is older than the window
-    std::vector<std::uint64_t> ends;                     ///< numbers of the youngest block
-    std::map<Group, std::vector<std::uint64_t>> levels;  ///< bytes
-    std::map<Group, std::uint64_t> highest_before;       ///< bytes, at ends that were dropped
-    std::vector<std::uint64_t> nodes;                    ///< of the graph
-    void add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last, std::uint64_t node_count);
-    void drop_first();
-    void drop_every_second();
-    /// Bytes a step, of a group whose live blocks are given; empty where it does not grow, and where as much lived
-    /// before the window: what rises and falls is somewhere on its way up.
-    std::optional<double> growth_of(const Group& group, const std::vector<LiveBlock>& live) const;
-  };
-  static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label}; }
-
-  LiveRecording recording_;
-  std::size_t warmup_steps_;
-  std::size_t steps_ = 0;
-  std::uint64_t last_of_warmup_ = 0;  ///< blocks with larger numbers are younger
-  Window recent_, whole_;
-  std::size_t next_look_ = 0;  ///< after so many steps
-  struct Found {
-    Leak leak;
-    std::size_t looks = 0;       ///< how often it was found
-    std::size_t last_steps = 0;  ///< when it was found last
-  };
-  void look();
-  static void note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps);
-  std::vector<Leak> leaks_now() const;
-  std::vector<Found> found_;
+  class Impl;
+  Owned<Impl> impl_;
 };
 
 }  // namespace tenon::memory

@@ -61,7 +61,7 @@ LiveRecording::LiveRecording(Device device, bool lists_tensors)
   History& history = history_of(device_);
   HistorySettings settings{.max_entries = 0, .stacks = StackContext::kState, .keeps_live = true};
   if (history.recording()) {
-    before_ = history.settings();
+    before_ = std::make_unique<HistorySettings>(history.settings());
     settings = *before_;
     settings.stacks = std::max(settings.stacks, StackContext::kState);
     settings.keeps_live = true;

@@ -10,13 +10,13 @@
 #include <tenon/core/device.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/memory/history/history_settings.h>
 #include <tenon/memory/history/live_block.h>
 #include <tenon/memory/purpose.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +37,7 @@ class TENON_EXPORT LiveRecording {
  private:
   Device device_;
   bool lists_tensors_;
-  std::optional<HistorySettings> before_;  ///< of a history that was recorded already
+  Owned<HistorySettings> before_;  ///< of a history that was recorded already
 };
 
 /// A tensor that lives.

@@ -4,6 +4,7 @@
 
 #include <tenon/core/durations.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 
 #include <cstddef>
 #include <functional>
@@ -46,7 +47,7 @@ class TENON_API Monitor {
   /// False at `end`.
   bool wait_once_until(std::chrono::steady_clock::time_point end);
 
-  std::unique_ptr<Impl> impl_;
+  Owned<Impl> impl_;
 };
 
 class TENON_API Threads {
@@ -66,7 +67,7 @@ class TENON_API Threads {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Owned<Impl> impl_;
 };
 
 }  // namespace tenon::data::detail

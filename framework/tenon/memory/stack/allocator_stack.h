@@ -10,6 +10,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/memory/allocator.h>
 #include <tenon/memory/factory.h>
 #include <tenon/memory/stats.h>
@@ -127,8 +128,8 @@ class TENON_API AllocatorStack {
   class Impl;
   Block allocate_unusual(const Request& asked);
   Block allocate_untold(const Request& asked);
-  explicit AllocatorStack(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit AllocatorStack(Owned<Impl> impl);
+  Owned<Impl> impl_;
 };
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // AnyModule: a module whose type is forgotten until forward<R>(arguments…) asks for exactly the right one.
 #pragma once
 
+#include <tenon/core/owned.h>
 #include <tenon/nn/containers/any_value.h>
 #include <tenon/nn/module.h>
 
@@ -27,9 +28,9 @@ struct AnyModuleBase {
   /// The module.
   virtual std::shared_ptr<Module> ptr() = 0;
   /// Another holder of the same module.
-  virtual std::unique_ptr<AnyModuleBase> copy() const = 0;
+  virtual Owned<AnyModuleBase> copy() const = 0;
   /// A holder of a deep copy of the module, on another device if one is given. Throws Error as Module::clone() does.
-  virtual std::unique_ptr<AnyModuleBase> clone_module(const std::optional<Device>& device) const = 0;
+  virtual Owned<AnyModuleBase> clone_module(const std::optional<Device>& device) const = 0;
   const std::type_info& type_info;
 };
 
@@ -53,9 +54,9 @@ struct AnyModuleContent final : AnyModuleBase {
     return call(given, std::index_sequence_for<Arguments...>{});
   }
   std::shared_ptr<Module> ptr() override { return module; }
-  std::unique_ptr<AnyModuleBase> copy() const override { return std::make_unique<AnyModuleContent>(*this); }
-  std::unique_ptr<AnyModuleBase> clone_module(const std::optional<Device>& device) const override {
-    return std::make_unique<AnyModuleContent>(std::dynamic_pointer_cast<ModuleType>(module->clone(device)));
+  Owned<AnyModuleBase> copy() const override { return Owned<AnyModuleBase>(new AnyModuleContent(*this)); }
+  Owned<AnyModuleBase> clone_module(const std::optional<Device>& device) const override {
+    return Owned<AnyModuleBase>(new AnyModuleContent(std::dynamic_pointer_cast<ModuleType>(module->clone(device))));
   }
 
   std::shared_ptr<ModuleType> module;
@@ -71,8 +72,9 @@ struct AnyModuleContent final : AnyModuleBase {
       throw Error(expects() + "at least " + std::to_string(required) + " argument(s) and at most " +
                   std::to_string(sizeof...(Arguments)) + received(given.size()));
     }
-    std::vector<AnyValue> arguments = base._forward_populate_default_args(
-        {std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())});
+    std::vector<AnyValue> arguments;
+    for (AnyValue& value : given) arguments.push_back(std::move(value));
+    arguments = base._forward_populate_default_args(std::move(arguments));
     return call(arguments, std::index_sequence_for<Arguments...>{});
   }
   template <class T>
@@ -108,9 +110,9 @@ class AnyModule {
 
   AnyModule(AnyModule&&) = default;
   AnyModule& operator=(AnyModule&&) = default;
-  AnyModule(const AnyModule& other) : content_(other.content_ ? other.content_->copy() : nullptr) {}
+  AnyModule(const AnyModule& other) : content_(other.content_ ? other.content_->copy() : Owned<AnyModuleBase>()) {}
   AnyModule& operator=(const AnyModule& other) {
-    if (this != &other) content_ = other.content_ ? other.content_->copy() : nullptr;
+    if (this != &other) content_ = other.content_ ? other.content_->copy() : Owned<AnyModuleBase>();
     return *this;
   }
   template <class ModuleType>
@@ -173,17 +175,16 @@ class AnyModule {
     return content_->type_info;
   }
   /// Whether there is no module in it.
-  bool is_empty() const noexcept { return content_ == nullptr; }
+  bool is_empty() const noexcept { return !content_; }
 
  private:
   template <class ModuleType, class Owner, class Result, class... Arguments>
-  static std::unique_ptr<AnyModuleBase> make(std::shared_ptr<ModuleType> module, Result (Owner::*)(Arguments...)) {
-    return std::make_unique<AnyModuleContent<ModuleType, Arguments...>>(std::move(module));
+  static Owned<AnyModuleBase> make(std::shared_ptr<ModuleType> module, Result (Owner::*)(Arguments...)) {
+    return Owned<AnyModuleBase>(new AnyModuleContent<ModuleType, Arguments...>(std::move(module)));
   }
   template <class ModuleType, class Owner, class Result, class... Arguments>
-  static std::unique_ptr<AnyModuleBase> make(std::shared_ptr<ModuleType> module,
-                                             Result (Owner::*)(Arguments...) const) {
-    return std::make_unique<AnyModuleContent<ModuleType, Arguments...>>(std::move(module));
+  static Owned<AnyModuleBase> make(std::shared_ptr<ModuleType> module, Result (Owner::*)(Arguments...) const) {
+    return Owned<AnyModuleBase>(new AnyModuleContent<ModuleType, Arguments...>(std::move(module)));
   }
   void expect_content(const char* what) const {
     if (is_empty()) throw Error(std::string("Cannot call ") + what + " on an empty AnyModule");
@@ -195,7 +196,7 @@ class AnyModule {
                 demangle(typeid(T)));
   }
 
-  std::unique_ptr<AnyModuleBase> content_;
+  Owned<AnyModuleBase> content_;
 };
 
 }  // namespace tenon::nn

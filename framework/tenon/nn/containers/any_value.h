@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/core/recycled.h>
 
 #include <memory>
@@ -48,19 +49,19 @@ class AnyValue {
  private:
   struct Base : Recycled {
     virtual ~Base() = default;
-    virtual std::unique_ptr<Base> clone() const = 0;
+    virtual Owned<Base> clone() const = 0;
     virtual const std::type_info& type() const = 0;
   };
   template <class T>
   struct Holder final : Base {
     template <class U>
     explicit Holder(U&& v) : value(std::forward<U>(v)) {}
-    std::unique_ptr<Base> clone() const override { return std::unique_ptr<Base>(new Holder(value)); }
+    Owned<Base> clone() const override { return Owned<Base>(new Holder(value)); }
     const std::type_info& type() const override { return typeid(T); }
     T value;
   };
 
-  std::unique_ptr<Base> content_;
+  Owned<Base> content_;
 };
 
 }  // namespace tenon::nn

@@ -22,25 +22,33 @@ class TENON_EXPORT Cloneable : public Module {
   /// (Re-)initialises: registers parameters, buffers and submodules.
   virtual void reset() = 0;
 
-  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    NoGradGuard no_grad;
-    auto* const copy = new Derived(static_cast<const Derived&>(*this));
-    std::shared_ptr<Module> owner(static_cast<Module*>(copy));
-    forget_registered(*copy);
-    copy->reset();
-    copy_registered(*copy, device);
-    return owner;
-  }
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
  private:
-  void clone_(Module& other, const std::optional<Device>& device) final {
-    // `other` is of Derived's type, or was replaced by something else since: then there is nothing to copy it into.
-    const std::shared_ptr<Module> clone = other.clone(device);
-    auto* const same = dynamic_cast<Derived*>(clone.get());
-    if (same == nullptr) throw_cloned_into_another_type();
-    static_cast<Derived&>(*this) = *same;
-  }
+  void clone_(Module& other, const std::optional<Device>& device) final;
 };
+
+// Outside of the class, since `extern template` means nothing for what is inline.
+
+template <class Derived>
+std::shared_ptr<Module> Cloneable<Derived>::clone(const std::optional<Device>& device) const {
+  NoGradGuard no_grad;
+  auto* const copy = new Derived(static_cast<const Derived&>(*this));
+  std::shared_ptr<Module> owner(static_cast<Module*>(copy));
+  forget_registered(*copy);
+  copy->reset();
+  copy_registered(*copy, device);
+  return owner;
+}
+
+template <class Derived>
+void Cloneable<Derived>::clone_(Module& other, const std::optional<Device>& device) {
+  // `other` is of Derived's type, or was replaced by something else since: then there is nothing to copy it into.
+  const std::shared_ptr<Module> clone = other.clone(device);
+  auto* const same = dynamic_cast<Derived*>(clone.get());
+  if (same == nullptr) throw_cloned_into_another_type();
+  static_cast<Derived&>(*this) = *same;
+}
 
 }  // namespace tenon::nn
 

@@ -59,6 +59,8 @@ void ModuleDictImpl::update(const std::vector<std::pair<std::string, std::shared
   for (const auto& [key, module] : modules) put(key, module);
 }
 
+bool ModuleDictImpl::contains(const std::string& key) const noexcept { return children_.contains(key); }
+
 void ModuleDictImpl::put(const std::string& key, std::shared_ptr<Module> module) {
   if (contains(key)) {
     replace_module(key, std::move(module));

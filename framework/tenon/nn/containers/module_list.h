@@ -117,7 +117,7 @@ class TENON_EXPORT ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   /// Whether there are no modules.
   bool empty() const noexcept { return children_.is_empty(); }
   /// Whether there is a module under that key.
-  bool contains(const std::string& key) const noexcept { return children_.contains(key); }
+  TENON_API bool contains(const std::string& key) const noexcept;
   /// Removes every module.
   TENON_API void clear();
   /// The keys in the order of insertion.

@@ -57,6 +57,8 @@ std::vector<Tensor> ParameterDictImpl::values() const { return parameters_.value
 Tensor& ParameterDictImpl::get(const std::string& key) { return parameters_[key]; }
 const Tensor& ParameterDictImpl::get(const std::string& key) const { return parameters_[key]; }
 
+bool ParameterDictImpl::contains(const std::string& key) const noexcept { return parameters_.contains(key); }
+
 template class Cloneable<ParameterListImpl>;
 template class Cloneable<ParameterDictImpl>;
 

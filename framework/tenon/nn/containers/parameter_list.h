@@ -92,7 +92,7 @@ class TENON_EXPORT ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   /// Whether there are no parameters.
   bool empty() const noexcept { return parameters_.is_empty(); }
   /// Whether there is a parameter under that key.
-  bool contains(const std::string& key) const noexcept { return parameters_.contains(key); }
+  TENON_API bool contains(const std::string& key) const noexcept;
   /// The parameter under that key. Throws Error where there is none.
   TENON_API Tensor& get(const std::string& key);
   TENON_API const Tensor& get(const std::string& key) const;

@@ -48,6 +48,8 @@ std::string difference(const std::string& one, const std::string& other) {
 
 }  // namespace
 
+void detail::collect_tensors(const Tensor& tensor, std::vector<Tensor>& into) { into.push_back(tensor); }
+
 // torch's _verify_params_across_processes.
 void check_same_parameters(const Module& module, Communicator& ranks) {
   if (ranks.size() == 1) return;

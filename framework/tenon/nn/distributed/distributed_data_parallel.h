@@ -13,6 +13,7 @@
 #pragma once
 
 #include <tenon/comm/communicator.h>
+#include <tenon/core/owned.h>
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/distributed/forwarded_module.h>
 #include <tenon/nn/distributed/reducer.h>
@@ -74,7 +75,7 @@ class TENON_EXPORT DistributedDataParallelBase : public Module {
   std::shared_ptr<Module> inner_;
   std::shared_ptr<Communicator> ranks_;
   const DistributedDataParallelOptions options_;
-  std::unique_ptr<distributed::Reducer> reducer_;
+  Owned<distributed::Reducer> reducer_;
   bool is_synchronizing_ = true;
 };
 

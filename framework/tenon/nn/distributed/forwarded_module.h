@@ -13,7 +13,7 @@
 
 namespace tenon::nn::parallel::detail {
 
-inline void collect_tensors(const Tensor& tensor, std::vector<Tensor>& into) { into.push_back(tensor); }
+TENON_API void collect_tensors(const Tensor& tensor, std::vector<Tensor>& into);
 template <class T>
 void collect_tensors(const std::vector<T>& values, std::vector<Tensor>& into) {
   for (const T& value : values) collect_tensors(value, into);

@@ -2,11 +2,11 @@
 #include <tenon/nn/distributed/reducer.h>
 
 #include <tenon/autograd/grad_mode.h>
-#include <tenon/autograd/node.h>
-#include <tenon/autograd/variable.h>
+#include <tenon/autograd/post_accumulate.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/distributed/reached_leaves.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <unordered_set>
 
 namespace tenon::distributed {
 namespace {
@@ -50,8 +49,51 @@ std::vector<std::vector<std::size_t>> bucket_assignment(const std::vector<Tensor
   return buckets;
 }
 
-Reducer::Reducer(std::vector<std::pair<std::string, Tensor>> parameters, std::shared_ptr<Communicator> ranks,
-                 const ReducerOptions& options)
+class Reducer::Impl {
+ public:
+  Impl(std::vector<std::pair<std::string, Tensor>> parameters, std::shared_ptr<Communicator> ranks,
+       const ReducerOptions& options);
+  void prepare_for_backward(const std::vector<Tensor>& outputs);
+  void check_finished() const;
+  void abandon() noexcept { is_expecting_ = has_begun_ = false; }
+  const ReducerStats& stats() const { return stats_; }
+  const std::vector<std::vector<std::size_t>>& buckets() const { return assignment_; }
+
+ private:
+  struct Bucket {
+    std::vector<std::size_t> members;  ///< positions of parameters
+    std::vector<std::int64_t> starts;  ///< of each in `values`
+    Tensor values;
+    std::size_t missing = 0;
+    std::shared_ptr<Work> work;
+  };
+
+  void gradient_is_there(std::size_t parameter);
+  void mark_ready(std::size_t parameter);
+  void put(std::size_t parameter);
+  void send_ready();
+  void finish();
+  void take_back(Bucket& bucket, const Tensor& used);
+  Tensor place_of(std::size_t parameter) const;
+  Tensor send_used();
+  [[noreturn]] void refuse_unfinished() const;
+
+  std::vector<std::pair<std::string, Tensor>> parameters_;
+  std::shared_ptr<Communicator> ranks_;
+  ReducerOptions options_;
+  std::vector<std::vector<std::size_t>> assignment_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::pair<std::size_t, std::size_t>> places_;  ///< by parameter: bucket, position in it
+  std::vector<bool> is_ready_, is_used_;
+  std::size_t missing_ = 0, sent_ = 0;
+  bool is_expecting_ = false;  ///< the next backward pass is reduced
+  bool has_begun_ = false;     ///< and has brought a gradient
+  ReducerStats stats_;
+  std::vector<autograd::PostAccumulateHandle> hooks_;
+};
+
+Reducer::Impl::Impl(std::vector<std::pair<std::string, Tensor>> parameters, std::shared_ptr<Communicator> ranks,
+                    const ReducerOptions& options)
     : ranks_(std::move(ranks)), options_(options) {
   for (auto& named : parameters)
     if (named.second.requires_grad()) parameters_.push_back(std::move(named));
@@ -80,15 +122,13 @@ Reducer::Reducer(std::vector<std::pair<std::string, Tensor>> parameters, std::sh
     hooks_.emplace_back(parameters_[i].second, [this, i](const Tensor&) { gradient_is_there(i); });
 }
 
-Reducer::~Reducer() = default;
-
-Tensor Reducer::place_of(std::size_t parameter) const {
+Tensor Reducer::Impl::place_of(std::size_t parameter) const {
   const auto& [at, position] = places_[parameter];
   const Tensor& tensor = parameters_[parameter].second;
   return buckets_[at].values.narrow(0, buckets_[at].starts[position], tensor.numel()).view(tensor.sizes());
 }
 
-void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
+void Reducer::Impl::prepare_for_backward(const std::vector<Tensor>& outputs) {
   if (has_begun_) refuse_unfinished();
   is_expecting_ = true;
   is_ready_.assign(parameters_.size(), false);
@@ -104,13 +144,11 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
     if (!reached.contains(&parameters_[i].second.impl())) mark_ready(i);
 }
 
-void Reducer::check_finished() const {
+void Reducer::Impl::check_finished() const {
   if (is_expecting_) refuse_unfinished();
 }
 
-void Reducer::abandon() noexcept { is_expecting_ = has_begun_ = false; }
-
-void Reducer::refuse_unfinished() const {
+void Reducer::Impl::refuse_unfinished() const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < parameters_.size() && names.size() < 8; ++i)
     if (!is_ready_[i]) names.push_back(parameters_[i].first);
@@ -123,29 +161,7 @@ void Reducer::refuse_unfinished() const {
       missing_ > names.size() ? ", …" : ""));
 }
 
-std::unordered_set<const TensorImpl*> leaves_reached_from(const std::vector<Tensor>& outputs) {
-  std::unordered_set<const autograd::Node*> seen;
-  std::vector<autograd::Node*> next;
-  std::unordered_set<const TensorImpl*> leaves;
-  const auto visit = [&](autograd::Node* node) {
-    if (node != nullptr && seen.insert(node).second) next.push_back(node);
-  };
-  std::vector<IntrusivePtr<autograd::Node>> roots;
-  for (const Tensor& output : outputs) {
-    if (!output.defined() || !output.requires_grad()) continue;
-    roots.push_back(autograd::gradient_edge(output).function);
-    visit(roots.back().get());
-  }
-  while (!next.empty()) {
-    autograd::Node* const node = next.back();
-    next.pop_back();
-    if (const auto* leaf = dynamic_cast<const autograd::AccumulateGrad*>(node)) leaves.insert(&leaf->variable().impl());
-    for (std::size_t i = 0; i < node->num_outputs(); ++i) visit(node->next_edge(i).function.get());
-  }
-  return leaves;
-}
-
-void Reducer::gradient_is_there(std::size_t parameter) {
+void Reducer::Impl::gradient_is_there(std::size_t parameter) {
   is_used_[parameter] = true;
   if (!is_expecting_) return;
   if (is_ready_[parameter])
@@ -157,7 +173,7 @@ void Reducer::gradient_is_there(std::size_t parameter) {
   mark_ready(parameter);
 }
 
-void Reducer::mark_ready(std::size_t parameter) {
+void Reducer::Impl::mark_ready(std::size_t parameter) {
   put(parameter);
   is_ready_[parameter] = true;
   --missing_;
@@ -167,7 +183,7 @@ void Reducer::mark_ready(std::size_t parameter) {
 }
 
 /// The gradient into its bucket; zeros where this rank has none.
-void Reducer::put(std::size_t parameter) {
+void Reducer::Impl::put(std::size_t parameter) {
   const NoGradGuard no_grad;
   const Tensor& leaf = parameters_[parameter].second;
   const Tensor place = place_of(parameter), gradient = leaf.grad();
@@ -180,7 +196,7 @@ void Reducer::put(std::size_t parameter) {
   if (options_.average && ranks_->size() > 1) place.div_(ranks_->size());
 }
 
-void Reducer::send_ready() {
+void Reducer::Impl::send_ready() {
   while (sent_ < buckets_.size() && buckets_[sent_].missing == 0) {
     Bucket& bucket = buckets_[sent_++];
     bucket.work = all_reduce(*ranks_, bucket.values);
@@ -189,14 +205,14 @@ void Reducer::send_ready() {
 }
 
 /// By rank, which parameters had a gradient since the last reduction: what no rank used keeps the gradient that it has.
-Tensor Reducer::send_used() {
+Tensor Reducer::Impl::send_used() {
   Tensor used = tenon::zeros({static_cast<std::int64_t>(parameters_.size())}, TensorOptions(kInt32));
   for (std::size_t i = 0; i < parameters_.size(); ++i) used.data_ptr<std::int32_t>()[i] = is_used_[i] ? 1 : 0;
   all_reduce(*ranks_, used, ReduceOp::kMax)->wait();
   return used;
 }
 
-void Reducer::finish() {
+void Reducer::Impl::finish() {
   const NoGradGuard no_grad;
   PurposeGuard purpose(Purpose::kGradient);
   const auto start = std::chrono::steady_clock::now();
@@ -213,7 +229,7 @@ void Reducer::finish() {
   ++stats_.reductions;
 }
 
-void Reducer::take_back(Bucket& bucket, const Tensor& used) {
+void Reducer::Impl::take_back(Bucket& bucket, const Tensor& used) {
   for (const std::size_t parameter : bucket.members) {
     if (used.defined() && used.data_ptr<std::int32_t>()[parameter] == 0) continue;
     const Tensor& leaf = parameters_[parameter].second;
@@ -228,5 +244,16 @@ void Reducer::take_back(Bucket& bucket, const Tensor& used) {
     }
   }
 }
+
+Reducer::Reducer(std::vector<std::pair<std::string, Tensor>> parameters, std::shared_ptr<Communicator> ranks,
+                 const ReducerOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(parameters), std::move(ranks), options)) {}
+Reducer::~Reducer() = default;
+
+void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) { impl_->prepare_for_backward(outputs); }
+void Reducer::check_finished() const { impl_->check_finished(); }
+void Reducer::abandon() noexcept { impl_->abandon(); }
+const ReducerStats& Reducer::stats() const { return impl_->stats(); }
+const std::vector<std::vector<std::size_t>>& Reducer::buckets() const { return impl_->buckets(); }
 
 }  // namespace tenon::distributed

@@ -10,16 +10,15 @@
 // Source: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
 #pragma once
 
-#include <tenon/autograd/post_accumulate.h>
 #include <tenon/comm/communicator.h>
 #include <tenon/core/export.h>
+#include <tenon/core/owned.h>
 #include <tenon/tensor/tensor.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,9 +37,6 @@ struct ReducerOptions {
 TENON_API std::vector<std::vector<std::size_t>> bucket_assignment(const std::vector<Tensor>& parameters,
                                                                   std::size_t first_bucket_bytes,
                                                                   std::size_t bucket_bytes);
-
-/// Leaves that a backward pass from there comes to.
-TENON_API std::unordered_set<const TensorImpl*> leaves_reached_from(const std::vector<Tensor>& outputs);
 
 /// What the reductions took.
 struct ReducerStats {
@@ -74,41 +70,13 @@ class TENON_EXPORT Reducer {
   TENON_API void abandon() noexcept;
 
   /// Since the beginning.
-  const ReducerStats& stats() const { return stats_; }
+  TENON_API const ReducerStats& stats() const;
   /// Of each the positions of its parameters among those that require a gradient, as bucket_assignment() gives them.
-  const std::vector<std::vector<std::size_t>>& buckets() const { return assignment_; }
+  TENON_API const std::vector<std::vector<std::size_t>>& buckets() const;
 
  private:
-  struct Bucket {
-    std::vector<std::size_t> members;  ///< positions of parameters
-    std::vector<std::int64_t> starts;  ///< of each in `values`
-    Tensor values;
-    std::size_t missing = 0;
-    std::shared_ptr<Work> work;
-  };
-
-  void gradient_is_there(std::size_t parameter);
-  void mark_ready(std::size_t parameter);
-  void put(std::size_t parameter);
-  void send_ready();
-  void finish();
-  void take_back(Bucket& bucket, const Tensor& used);
-  Tensor place_of(std::size_t parameter) const;
-  Tensor send_used();
-  [[noreturn]] void refuse_unfinished() const;
-
-  std::vector<std::pair<std::string, Tensor>> parameters_;
-  std::shared_ptr<Communicator> ranks_;
-  ReducerOptions options_;
-  std::vector<std::vector<std::size_t>> assignment_;
-  std::vector<Bucket> buckets_;
-  std::vector<std::pair<std::size_t, std::size_t>> places_;  ///< by parameter: bucket, position in it
-  std::vector<bool> is_ready_, is_used_;
-  std::size_t missing_ = 0, sent_ = 0;
-  bool is_expecting_ = false;  ///< the next backward pass is reduced
-  bool has_begun_ = false;     ///< and has brought a gradient
-  ReducerStats stats_;
-  std::vector<autograd::PostAccumulateHandle> hooks_;
+  class Impl;
+  Owned<Impl> impl_;
 };
 
 }  // namespace tenon::distributed

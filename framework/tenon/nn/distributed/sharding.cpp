@@ -2,10 +2,12 @@
 #include <tenon/nn/distributed/sharding.h>
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/post_accumulate.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/dispatch/after_kernel.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/distributed/collectives.h>
+#include <tenon/nn/distributed/reached_leaves.h>
 #include <tenon/ops/ops.h>
 
 #include <fmt/format.h>
@@ -14,11 +16,56 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <unordered_set>
 
 namespace tenon::distributed {
 
-Sharding::Sharding(const nn::Module& module, std::shared_ptr<Communicator> ranks, const ShardingOptions& options)
+class Sharding::Impl {
+ public:
+  Impl(const nn::Module& module, std::shared_ptr<Communicator> ranks, const ShardingOptions& options);
+  ~Impl();
+  std::vector<FlatParameter*> flats() const;
+  std::vector<std::pair<std::string, Tensor>> shards() const;
+  void prepare_for_backward(const std::vector<Tensor>& outputs);
+  void check_finished() const;
+  void set_synchronizing(bool on) { is_synchronizing_ = on; }
+  double clip_grad_norm(double max_norm);
+  const ReducerStats& stats() const { return stats_; }
+  std::int64_t gathers() const { return gathers_; }
+  const std::shared_ptr<Communicator>& communicator() const { return ranks_; }
+
+ private:
+  struct Unit {
+    std::string path;
+    std::vector<std::unique_ptr<FlatParameter>> flats;
+  };
+  void use(std::size_t unit);
+  void after_use();
+  void gradient_is_there(std::size_t unit, FlatParameter& flat, std::size_t member);
+  void send_ready();
+  void take_oldest();
+  void finish();
+  bool is_root(std::size_t unit) const { return units_[unit].path.empty(); }
+  [[noreturn]] void refuse_unfinished() const;
+
+  std::shared_ptr<Communicator> ranks_;
+  ShardingOptions options_;
+  std::vector<Unit> units_;
+  std::vector<std::pair<FlatParameter*, std::size_t>> places_;  ///< by parameter
+  std::vector<FlatParameter*> order_;                           ///< in which gradients are reduced
+  std::size_t sent_ = 0, missing_ = 0, trained_ = 0;
+  std::deque<FlatParameter*> on_their_way_;
+  std::size_t current_ = 0, previous_ = 0;  ///< units that were read last
+  int gathering_ = 0;                       ///< depth
+  bool is_synchronizing_ = true, is_after_use_due_ = false;
+  ReducerStats stats_;
+  std::int64_t gathers_ = 0;
+  std::vector<autograd::PostAccumulateHandle> hooks_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  ///< what waits for a kernel asks it
+};
+
+Sharding::Impl::Impl(const nn::Module& module, std::shared_ptr<Communicator> ranks, const ShardingOptions& options)
     : ranks_(std::move(ranks)), options_(options) {
   const auto named = module.named_parameters();
   if (named.is_empty()) throw Error("there is no parameter that could be divided over the ranks");
@@ -57,7 +104,7 @@ Sharding::Sharding(const nn::Module& module, std::shared_ptr<Communicator> ranks
   missing_ = trained_;
 }
 
-Sharding::~Sharding() {
+Sharding::Impl::~Impl() {
   while (!on_their_way_.empty()) {  // their buckets are read until then
     try {
       on_their_way_.front()->end_reduce();
@@ -67,14 +114,14 @@ Sharding::~Sharding() {
   }
 }
 
-std::vector<FlatParameter*> Sharding::flats() const {
+std::vector<FlatParameter*> Sharding::Impl::flats() const {
   std::vector<FlatParameter*> all;
   for (const Unit& unit : units_)
     for (const auto& flat : unit.flats) all.push_back(flat.get());
   return all;
 }
 
-std::vector<std::pair<std::string, Tensor>> Sharding::shards() const {
+std::vector<std::pair<std::string, Tensor>> Sharding::Impl::shards() const {
   std::vector<std::pair<std::string, Tensor>> all;
   std::unordered_set<const FlatParameter::Member*> known;
   for (const auto& [flat, at] : places_) {
@@ -85,7 +132,7 @@ std::vector<std::pair<std::string, Tensor>> Sharding::shards() const {
 }
 
 /// See Note [Parameters that come when they are read].
-void Sharding::use(std::size_t unit) {
+void Sharding::Impl::use(std::size_t unit) {
   ++gathering_;
   try {
     for (const auto& flat : units_[unit].flats) flat->begin_gather();
@@ -104,7 +151,7 @@ void Sharding::use(std::size_t unit) {
   });
 }
 
-void Sharding::after_use() {
+void Sharding::Impl::after_use() {
   is_after_use_due_ = false;
   if (gathering_ > 0) {  // that was a copy of a gather: the operator that wants the unit is still to come
     is_after_use_due_ = true;
@@ -128,7 +175,7 @@ void Sharding::after_use() {
   --gathering_;
 }
 
-void Sharding::prepare_for_backward(const std::vector<Tensor>& outputs) {
+void Sharding::Impl::prepare_for_backward(const std::vector<Tensor>& outputs) {
   check_finished();
   if (!options_.find_unused_parameters || !is_synchronizing_) return;
   const auto reached = leaves_reached_from(outputs);
@@ -138,11 +185,11 @@ void Sharding::prepare_for_backward(const std::vector<Tensor>& outputs) {
         if (!reached.contains(&flat->members()[at].parameter.impl())) gradient_is_there(unit, *flat, at);
 }
 
-void Sharding::check_finished() const {
+void Sharding::Impl::check_finished() const {
   if (missing_ != trained_) refuse_unfinished();
 }
 
-void Sharding::refuse_unfinished() const {
+void Sharding::Impl::refuse_unfinished() const {
   std::vector<std::string> names;
   for (FlatParameter* const flat : order_)
     for (const FlatParameter::Member& member : flat->members())
@@ -155,7 +202,7 @@ void Sharding::refuse_unfinished() const {
       missing_ > names.size() ? ", …" : ""));
 }
 
-void Sharding::gradient_is_there(std::size_t unit, FlatParameter& flat, std::size_t at) {
+void Sharding::Impl::gradient_is_there(std::size_t unit, FlatParameter& flat, std::size_t at) {
   FlatParameter::Member& member = flat.members()[at];
   member.has_value = member.has_value || member.parameter.grad().defined();
   if (!is_synchronizing_) return;
@@ -176,7 +223,7 @@ void Sharding::gradient_is_there(std::size_t unit, FlatParameter& flat, std::siz
   if (missing_ == 0) finish();
 }
 
-void Sharding::send_ready() {
+void Sharding::Impl::send_ready() {
   for (; sent_ < order_.size() && order_[sent_]->missing() == 0; ++sent_) {
     order_[sent_]->begin_reduce();
     stats_.bytes += order_[sent_]->bucket_bytes();
@@ -184,7 +231,7 @@ void Sharding::send_ready() {
   }
 }
 
-void Sharding::take_oldest() {
+void Sharding::Impl::take_oldest() {
   FlatParameter* const flat = on_their_way_.front();
   on_their_way_.pop_front();
   const FlatParameter::Reduced reduced = flat->end_reduce();
@@ -193,7 +240,7 @@ void Sharding::take_oldest() {
   if (!options_.find_unused_parameters) flat->attach_gradients();
 }
 
-void Sharding::finish() {
+void Sharding::Impl::finish() {
   while (!on_their_way_.empty()) take_oldest();
   if (options_.find_unused_parameters) {
     // What no rank used keeps the gradient that it has.
@@ -214,16 +261,7 @@ void Sharding::finish() {
   ++stats_.reductions;
 }
 
-void Sharding::give_back() {
-  for (FlatParameter* const flat : flats()) flat->give_back();
-}
-
-void Sharding::gather_updates() {
-  for (FlatParameter* const flat : flats())
-    if (flat->is_trained()) flat->gather_updates();
-}
-
-double Sharding::clip_grad_norm(double max_norm) {
+double Sharding::Impl::clip_grad_norm(double max_norm) {
   const NoGradGuard no_grad;
   std::vector<Tensor> gradients;
   double sum = 0;
@@ -239,6 +277,29 @@ double Sharding::clip_grad_norm(double max_norm) {
   if (!(scale >= 1))  // nan scales too, as nn::utils::clip_grad_norm_ does
     for (const Tensor& gradient : gradients) gradient.mul_(scale);
   return norm;
+}
+
+Sharding::Sharding(const nn::Module& module, std::shared_ptr<Communicator> ranks, const ShardingOptions& options)
+    : impl_(std::make_unique<Impl>(module, std::move(ranks), options)) {}
+Sharding::~Sharding() = default;
+
+std::vector<FlatParameter*> Sharding::flats() const { return impl_->flats(); }
+std::vector<std::pair<std::string, Tensor>> Sharding::shards() const { return impl_->shards(); }
+void Sharding::prepare_for_backward(const std::vector<Tensor>& outputs) { impl_->prepare_for_backward(outputs); }
+void Sharding::check_finished() const { impl_->check_finished(); }
+void Sharding::set_synchronizing(bool on) { impl_->set_synchronizing(on); }
+double Sharding::clip_grad_norm(double max_norm) { return impl_->clip_grad_norm(max_norm); }
+const ReducerStats& Sharding::stats() const { return impl_->stats(); }
+std::int64_t Sharding::gathers() const { return impl_->gathers(); }
+const std::shared_ptr<Communicator>& Sharding::communicator() const { return impl_->communicator(); }
+
+void Sharding::give_back() {
+  for (FlatParameter* const flat : flats()) flat->give_back();
+}
+
+void Sharding::gather_updates() {
+  for (FlatParameter* const flat : flats())
+    if (flat->is_trained()) flat->gather_updates();
 }
 
 void Sharding::copy_to_host(int to) {

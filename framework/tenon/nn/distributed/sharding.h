@@ -19,14 +19,13 @@
 // al., "PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel", 2023.
 #pragma once
 
-#include <tenon/autograd/post_accumulate.h>
+#include <tenon/core/owned.h>
 #include <tenon/nn/distributed/flat_parameter.h>
 #include <tenon/nn/distributed/reducer.h>
 #include <tenon/nn/module.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -92,7 +91,7 @@ class TENON_EXPORT Sharding {
   /// After a backward pass. Throws Error where it left parameters without a gradient, naming them.
   TENON_API void check_finished() const;
   /// Gradients only add up on this rank, whole, while it is off.
-  void set_synchronizing(bool on) { is_synchronizing_ = on; }
+  TENON_API void set_synchronizing(bool on);
 
   /// Gives back all that is whole between uses.
   TENON_API void give_back();
@@ -108,40 +107,15 @@ class TENON_EXPORT Sharding {
   TENON_API void forget_host_copy();
 
   /// What the reductions took since the beginning.
-  const ReducerStats& stats() const { return stats_; }
+  TENON_API const ReducerStats& stats() const;
   /// How often a unit was gathered.
-  std::int64_t gathers() const { return gathers_; }
+  TENON_API std::int64_t gathers() const;
   /// The ranks that it was given.
-  const std::shared_ptr<Communicator>& communicator() const { return ranks_; }
+  TENON_API const std::shared_ptr<Communicator>& communicator() const;
 
  private:
-  struct Unit {
-    std::string path;
-    std::vector<std::unique_ptr<FlatParameter>> flats;
-  };
-  void use(std::size_t unit);
-  void after_use();
-  void gradient_is_there(std::size_t unit, FlatParameter& flat, std::size_t member);
-  void send_ready();
-  void take_oldest();
-  void finish();
-  bool is_root(std::size_t unit) const { return units_[unit].path.empty(); }
-  [[noreturn]] void refuse_unfinished() const;
-
-  std::shared_ptr<Communicator> ranks_;
-  ShardingOptions options_;
-  std::vector<Unit> units_;
-  std::vector<std::pair<FlatParameter*, std::size_t>> places_;  ///< by parameter
-  std::vector<FlatParameter*> order_;                           ///< in which gradients are reduced
-  std::size_t sent_ = 0, missing_ = 0, trained_ = 0;
-  std::deque<FlatParameter*> on_their_way_;
-  std::size_t current_ = 0, previous_ = 0;  ///< units that were read last
-  int gathering_ = 0;                       ///< depth
-  bool is_synchronizing_ = true, is_after_use_due_ = false;
-  ReducerStats stats_;
-  std::int64_t gathers_ = 0;
-  std::vector<autograd::PostAccumulateHandle> hooks_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  ///< what waits for a kernel asks it
+  class Impl;
+  Owned<Impl> impl_;
 };
 
 }  // namespace tenon::distributed

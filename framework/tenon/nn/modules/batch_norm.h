@@ -68,6 +68,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
      * Error for other ranks, and ValueError for fewer than two values per channel in training. */                    \
     TENON_API Tensor forward(const Tensor& input);                                                                    \
   };                                                                                                                  \
+  extern template class NormImplBase<BatchNorm##D##dImpl, BatchNormOptions>;                                          \
   TENON_LIBRARY_MODULE(BatchNorm##D##d);                                                                              \
   class TENON_EXPORT InstanceNorm##D##dImpl : public NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions> {      \
    public:                                                                                                            \
@@ -78,6 +79,7 @@ class TENON_EXPORT NormImplBase : public Cloneable<Derived> {
      * for other ranks. */                                                                                            \
     TENON_API Tensor forward(const Tensor& input);                                                                    \
   };                                                                                                                  \
+  extern template class NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions>;                                    \
   TENON_LIBRARY_MODULE(InstanceNorm##D##d);
 TENON_NORM(1)
 TENON_NORM(2)

@@ -137,6 +137,7 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
         : Conv##D##dImpl(ConvOptions<D>(in_channels, out_channels, std::move(kernel_size))) {}                   \
     explicit Conv##D##dImpl(ConvOptions<D> options) : ConvNdImpl<D, Conv##D##dImpl>(std::move(options)) {}       \
   };                                                                                                             \
+  extern template class ConvNdImpl<D, Conv##D##dImpl>;                                                           \
   TENON_LIBRARY_MODULE(Conv##D##d);                                                                              \
   class TENON_EXPORT ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {          \
    public:                                                                                                       \
@@ -145,6 +146,7 @@ class TENON_EXPORT ConvTransposeNdImpl : public Cloneable<Derived> {
     explicit ConvTranspose##D##dImpl(ConvTransposeOptions<D> options)                                            \
         : ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>(std::move(options)) {}                                 \
   };                                                                                                             \
+  extern template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;                                         \
   TENON_LIBRARY_MODULE(ConvTranspose##D##d);
 TENON_CONV(1)
 TENON_CONV(2)

@@ -144,4 +144,7 @@ EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings, const Embed
 
 TENON_DEFAULT_ARGS_OF(EmbeddingBagImpl, {1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 
+template class Cloneable<EmbeddingImpl>;
+template class Cloneable<EmbeddingBagImpl>;
+
 }  // namespace tenon::nn

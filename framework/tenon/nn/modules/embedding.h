@@ -49,6 +49,7 @@ class TENON_EXPORT EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   Tensor weight;  ///< (num_embeddings, embedding_dim)
 };
 
+extern template class Cloneable<EmbeddingImpl>;
 class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
@@ -111,6 +112,7 @@ class TENON_EXPORT EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   TENON_DECLARE_DEFAULT_ARGS()
 };
 
+extern template class Cloneable<EmbeddingBagImpl>;
 class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
  public:
   using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;

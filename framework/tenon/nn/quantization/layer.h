@@ -1,6 +1,7 @@
 // What a fused, observed or quantized layer computes in place of its own forward.
 #pragma once
 
+#include <tenon/core/owned.h>
 #include <tenon/nn/forward_override.h>
 #include <tenon/nn/module.h>
 #include <tenon/nn/modules/conv.h>
@@ -42,7 +43,7 @@ class Layer final : public ForwardOverride {
   Scheme scheme = Scheme::kFloat;
   bool relu = false;
   bool has_seen = false;  ///< whether the observer has been given an input
-  std::unique_ptr<Observer> observer;
+  Owned<Observer> observer;
   ObserverMaker weight_observer;
 };
 

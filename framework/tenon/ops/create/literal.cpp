@@ -9,6 +9,19 @@
 namespace tenon {
 namespace detail {
 
+TensorDataContainer::TensorDataContainer() : sizes_{0}, dtype_(default_dtype()), kind_(Kind::kList) {}
+TensorDataContainer::TensorDataContainer(Scalar value, Dtype dtype)
+    : scalar_(value), dtype_(dtype), kind_(Kind::kScalar) {}
+TensorDataContainer::TensorDataContainer(std::size_t values, Dtype dtype)
+    : sizes_{static_cast<std::int64_t>(values)}, dtype_(dtype), kind_(Kind::kRun) {
+  run_.reserve(values);
+}
+TensorDataContainer::TensorDataContainer(const TensorDataContainer& other) = default;
+TensorDataContainer::TensorDataContainer(TensorDataContainer&& other) noexcept = default;
+TensorDataContainer& TensorDataContainer::operator=(const TensorDataContainer& other) = default;
+TensorDataContainer& TensorDataContainer::operator=(TensorDataContainer&& other) noexcept = default;
+TensorDataContainer::~TensorDataContainer() = default;
+
 TensorDataContainer::TensorDataContainer(std::initializer_list<TensorDataContainer> list)
     : dtype_(list.begin() == list.end() ? default_dtype() : list.begin()->scalar_type()),
       list_(list),

@@ -10,6 +10,8 @@ void Dims::too_many(int rank) {
   throw Error("a tensor may have at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(rank));
 }
 
+std::vector<std::int64_t> Dims::vec() const { return {begin(), end()}; }
+
 std::string to_string(const Dims& dims) {
   std::string text = "[";
   for (int i = 0; i < dims.rank(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);

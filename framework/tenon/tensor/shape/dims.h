@@ -53,7 +53,7 @@ class Dims {
   std::int64_t back() const { return values_[rank_ - 1]; }
   operator IntArrayRef() const { return {values_, size()}; }  // NOLINT
   /// A copy of the numbers.
-  std::vector<std::int64_t> vec() const { return {begin(), end()}; }
+  TENON_API std::vector<std::int64_t> vec() const;
 
   /// New elements are uninitialised.
   void resize(int rank) {

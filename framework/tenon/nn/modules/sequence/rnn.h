@@ -68,6 +68,8 @@ class TENON_EXPORT RNNImpl : public detail::SingleStateRNN<RNNImpl> {
   TENON_API explicit RNNImpl(const RNNOptions& options);
   RNNOptions options;
 };
+extern template class detail::RNNImplBase<RNNImpl>;
+extern template class detail::SingleStateRNN<RNNImpl>;
 TENON_LIBRARY_MODULE(RNN);
 
 class TENON_EXPORT GRUImpl : public detail::SingleStateRNN<GRUImpl> {
@@ -76,6 +78,8 @@ class TENON_EXPORT GRUImpl : public detail::SingleStateRNN<GRUImpl> {
   TENON_API explicit GRUImpl(const GRUOptions& options);
   GRUOptions options;
 };
+extern template class detail::RNNImplBase<GRUImpl>;
+extern template class detail::SingleStateRNN<GRUImpl>;
 TENON_LIBRARY_MODULE(GRU);
 
 class TENON_EXPORT LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
@@ -97,6 +101,7 @@ class TENON_EXPORT LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
   std::tuple<Tensor, Tensor> checked_state(const Tensor& input, const Tensor& batch_sizes, const Tensor& sorted_indices,
                                            const std::optional<std::tuple<Tensor, Tensor>>& given) const;
 };
+extern template class detail::RNNImplBase<LSTMImpl>;
 TENON_LIBRARY_MODULE(LSTM);
 
 }  // namespace tenon::nn

@@ -51,6 +51,7 @@ class TENON_EXPORT RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   TENON_DECLARE_DEFAULT_ARGS()
   TENON_API std::string get_nonlinearity_str() const override;
 };
+extern template class detail::RNNCellImplBase<RNNCellImpl>;
 TENON_LIBRARY_MODULE(RNNCell);
 
 /// The state is {h, c}.
@@ -68,6 +69,7 @@ class TENON_EXPORT LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
  protected:
   TENON_DECLARE_DEFAULT_ARGS()
 };
+extern template class detail::RNNCellImplBase<LSTMCellImpl>;
 TENON_LIBRARY_MODULE(LSTMCell);
 
 class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
@@ -83,6 +85,7 @@ class TENON_EXPORT GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
  protected:
   TENON_DECLARE_DEFAULT_ARGS()
 };
+extern template class detail::RNNCellImplBase<GRUCellImpl>;
 TENON_LIBRARY_MODULE(GRUCell);
 
 }  // namespace tenon::nn

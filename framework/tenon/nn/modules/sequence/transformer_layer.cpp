@@ -16,7 +16,7 @@ Tensor attend(MultiheadAttention& attention, const Tensor& query, const Tensor& 
 }  // namespace
 
 Tensor activation_t::operator()(const Tensor& x) const {
-  if (word_) return word_->is<enumtype::kReLU>() ? tenon::relu(x) : tenon::gelu(x);
+  if (is_word_) return word_.is<enumtype::kReLU>() ? tenon::relu(x) : tenon::gelu(x);
   if (!function_) throw Error("activation should be kGELU, kReLU, or a callable, but the callable is empty");
   return function_(x);
 }

@@ -18,9 +18,10 @@ namespace tenon::nn {
 /// What stands between the two linear maps.
 class activation_t {  // NOLINT: libtorch's name
  public:
-  activation_t(enumtype::kReLU word) : word_(word) {}  // NOLINT: as a variant
-  activation_t(enumtype::kGELU word) : word_(word) {}  // NOLINT
-  activation_t(std::function<Tensor(const Tensor&)> function) : word_(), function_(std::move(function)) {}  // NOLINT
+  activation_t(enumtype::kReLU word) : word_(word) {}          // NOLINT: as a variant
+  activation_t(enumtype::kGELU word) : word_(word) {}          // NOLINT
+  activation_t(std::function<Tensor(const Tensor&)> function)  // NOLINT
+      : is_word_(false), function_(std::move(function)) {}
   template <class Function>
   requires(std::is_invocable_r_v<Tensor, const Function&, const Tensor&>) activation_t(Function function)  // NOLINT
       : activation_t(std::function<Tensor(const Tensor&)>(std::move(function))) {}
@@ -29,7 +30,8 @@ class activation_t {  // NOLINT: libtorch's name
   TENON_API Tensor operator()(const Tensor& x) const;
 
  private:
-  std::optional<enumtype::OneOf<enumtype::kReLU, enumtype::kGELU>> word_;
+  bool is_word_ = true;
+  enumtype::OneOf<enumtype::kReLU, enumtype::kGELU> word_ = kReLU;
   std::function<Tensor(const Tensor&)> function_;
 };
 

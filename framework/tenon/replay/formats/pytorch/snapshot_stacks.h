@@ -1,6 +1,7 @@
 // Call stacks of a snapshot: each frame and each stack once.
 #pragma once
 
+#include <tenon/memory/frame_table.h>
 #include <tenon/replay/formats/pytorch/snapshot_fields.h>
 
 #include <cstdint>
