@@ -17,6 +17,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #if !defined(TENON_POINTWISE_LEVEL)
 #define TENON_POINTWISE_LEVEL generic

@@ -33,17 +33,20 @@ TENON_HOST_DEVICE inline T gelu_gate(T x) {
   return sigmoid(T(1.59576912160573071) * (x + T(0.044715) * x * x * x));
 }
 
+/// Of integers, what is too large wraps, as in PyTorch.
 template <class T>
-TENON_HOST_DEVICE inline T power(T a, T b) {
+TENON_HOST_DEVICE constexpr T power(T a, T b) {
   if constexpr (std::numeric_limits<T>::is_integer) {
     if (b < T(0)) return a == T(1) ? T(1) : (a == T(-1) ? (b % T(2) != T(0) ? T(-1) : T(1)) : T(0));
-    T result = T(1);
+    // Without a sign: the last square is not used and may be too large, which is undefined of signed integers.
+    using Bits = std::conditional_t<(sizeof(T) > 4), unsigned long long, unsigned>;
+    Bits result = 1, square = static_cast<Bits>(a);
     while (b > T(0)) {
-      if (b % T(2) != T(0)) result = static_cast<T>(result * a);
+      if (b % T(2) != T(0)) result *= square;
       b = static_cast<T>(b / T(2));
-      a = static_cast<T>(a * a);
+      square *= square;
     }
-    return result;
+    return static_cast<T>(result);
   } else {
     return std::pow(a, b);
   }
