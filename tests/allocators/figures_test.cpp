@@ -91,7 +91,7 @@ struct Circumstances {
   std::size_t capacity = 0, page_bytes = 2 * MiB;
   int refuses_every = 0, throws_every = 0;
   bool has_pools = false;
-  int steps = 350;
+  int steps = 700;
 };
 
 constexpr Circumstances kCircumstances[] = {
@@ -99,13 +99,14 @@ constexpr Circumstances kCircumstances[] = {
     {"refused", 32, 0, 2 * MiB, 5, 0, false},
     {"refused without pages", 33, 500 * MiB, 0, 4, 0, false},
     {"with maps that fail", 34, 900 * MiB, 2 * MiB, 0, 7, true},
-    {"of small blocks", 35, 64 * MiB, 2 * MiB, 0, 0, false, 900},
+    {"of small blocks", 35, 64 * MiB, 2 * MiB, 0, 0, false, 2000},
+    {"of large blocks", 36, 3 * GiB, 2 * MiB, 11, 0, true},
 };
 
 /// One course of one policy.
-class Trial {
+class PolicyTrial {
  public:
-  Trial(const StackConfig& config, const Circumstances& its)
+  PolicyTrial(const StackConfig& config, const Circumstances& its)
       : its_(its),
         device_({.capacity_bytes = its.capacity, .page_bytes = its.page_bytes, .manual_completion = true}),
         stingy_(device_, its.refuses_every, its.throws_every),
@@ -247,9 +248,10 @@ TEST_P(Figures, AtTheEdgesOfEveryOptionAreThoseOfTheTable) {
       SCOPED_TRACE(what);
       std::string outcome;
       try {
-        outcome = Trial({.policy = info, .options = options}, its).outcome();
-      } catch (const Error&) {
-        outcome = "refused";
+        outcome = PolicyTrial({.policy = info, .options = options}, its).outcome();
+      } catch (const Error& error) {
+        const std::string why = error.what();
+        outcome = "refused, " + why.substr(0, std::min<std::size_t>(why.find_first_of(":("), 60));
       }
       table.expect(what, outcome);
     }
