@@ -3,6 +3,7 @@
 // decisions.txt. Who changes a figure on purpose writes the table anew (support/recorded_table.h), with the filter
 // *Figures*.
 #include "support/recorded_table.h"
+#include "support/scratch_folder.h"
 
 #include <tenon/core/error.h>
 #include <tenon/core/option_edges.h>
@@ -15,6 +16,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -232,10 +235,14 @@ class PolicyTrial {
   int last_ = 0, failures_ = 0;
 };
 
+test::RecordedTable& figures_table() {
+  static test::RecordedTable table("tests/allocators/figures.txt");
+  return table;
+}
+
 class Figures : public testing::TestWithParam<const char*> {};
 
 TEST_P(Figures, AtTheEdgesOfEveryOptionAreThoseOfTheTable) {
-  static test::RecordedTable table("tests/allocators/figures.txt");
   const AllocatorInfo& info = allocator_from_spec(GetParam()).policy;
   std::vector<Options> all{Options(info.options)};
   for (const OptionEdge& edge : option_edges(info.options)) {
@@ -253,7 +260,7 @@ TEST_P(Figures, AtTheEdgesOfEveryOptionAreThoseOfTheTable) {
         const std::string why = error.what();
         outcome = "refused, " + why.substr(0, std::min<std::size_t>(why.find_first_of(":("), 60));
       }
-      table.expect(what, outcome);
+      figures_table().expect(what, outcome);
     }
 }
 
@@ -262,6 +269,32 @@ INSTANTIATE_TEST_SUITE_P(Of, Figures,
                                          "expandable", "mortise", "planned", "rmm_arena", "rmm_pool", "slab_by_lcm",
                                          "stitching", "tlsf"),
                          [](const auto& param) { return std::string(param.param); });
+
+TEST(PlannedFigures, OfCoursesByAPlanOfOneOfThemAreThoseOfTheTable) {
+  const std::string plan = test::scratch_folder() + "figures.plan";
+  for (const Circumstances& planned : kCircumstances) {
+    {
+      const StackConfig config = allocator_from_spec("planned:planning_seconds=0,record=" + plan);
+      Circumstances unhindered = planned;
+      unhindered.capacity = 0;
+      unhindered.refuses_every = unhindered.throws_every = 0;
+      PolicyTrial(config, unhindered).outcome();
+    }
+    for (const Circumstances& its : kCircumstances)
+      for (const char* window : {"0", "1", "32"}) {
+        std::string outcome;
+        try {
+          outcome = PolicyTrial(allocator_from_spec(std::string("planned:window=") + window + ",plan=" + plan), its)
+                        .outcome();
+        } catch (const Error&) {
+          outcome = "refused";
+        }
+        figures_table().expect(std::string("by a plan ") + planned.name + ", window " + window + ", " + its.name,
+                               outcome);
+      }
+    std::filesystem::remove(plan);
+  }
+}
 
 }  // namespace
 }  // namespace tenon
