@@ -12,11 +12,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace tenon {
 namespace {

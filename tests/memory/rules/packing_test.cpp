@@ -2,6 +2,7 @@
 // problem, seed and number of steps give the same packing. Who changes a pass on purpose writes the table anew
 // (support/recorded_table.h), with the filter PackingTable*. Beside it rules of problems, plans and occupancy at their
 // edges.
+// Long: one table for all passes, beside the rules of what they pack.
 #include "memory/packing/random_problem.h"
 #include "support/recorded_table.h"
 
@@ -15,6 +16,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <random>
 #include <ranges>
 #include <string>

@@ -1,6 +1,7 @@
 // What is concluded and said of figures, names and strings: settings of PyTorch, growth, holes, call sites, advice
 // where memory ran out. Recorded in sayings.txt; who changes one on purpose writes the table anew
 // (support/recorded_table.h), with the filter Sayings*.
+// Long: one table for all that is said.
 #include "support/recorded_table.h"
 
 #include <tenon/core/error.h>
@@ -21,6 +22,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -66,6 +70,7 @@ std::string said_of(const Say& say) {
   }
 }
 
+// Long: the keys and values are listed.
 TEST(Sayings, OfEverySettingOfPytorchWithValuesAtItsEdges) {
   const char* const keys[] = {"backend",
                               "expandable_segments",

@@ -1,5 +1,6 @@
 // What stands between a policy and its device: every call goes through, is counted, and is told of; and what the two
 // sources without hardware hold back, at each edge.
+// Long: every source has a model of its own, and the watched allocator stands on the same device.
 #include <tenon/core/error.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -14,12 +15,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -86,6 +90,7 @@ void expect_same(const Stat& is, const Stat& wanted, const char* what) {
   EXPECT_EQ(is.freed, wanted.freed) << what;
 }
 
+// Long: one step for each call of a source.
 TEST(ObservedSourceModel, EveryFigureIsThatOfPlainCountersWhateverTheDeviceAnswers) {
   constexpr std::size_t kPage = 2 * MiB;
   struct Held {

@@ -1,5 +1,6 @@
 // What is added up and said of blocks while a program runs: by whom they are held, how often they are used, and what a
 // call or a crash is called.
+// Long: attribution, uses and words share what a program does meanwhile.
 #include <tenon/core/scope/scope.h>
 #include <tenon/memory/available_bytes.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -14,12 +15,14 @@
 
 #include <memory/test_policy.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tenon::memory {

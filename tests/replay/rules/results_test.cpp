@@ -28,9 +28,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <random>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace tenon::replay {
@@ -297,6 +301,38 @@ TEST(ResultsTable, OfVerdictsIsAsItWas) {
   EXPECT_TRUE(verdicts({failed, ideal, other, sized}, {odd_row(1)}).empty());
   EXPECT_EQ(matching_row({other, sized, odd_row(2)}, odd_row(1))->events, odd_row(2).events);
   EXPECT_EQ(matching_row({other, sized}, odd_row(1)), nullptr);
+}
+
+TEST(Rounds, AreAddedToTheRowWithTheFirstFailureAndTheBestTime) {
+  for (const char* own : {"", "own"})
+    for (const char* other : {"", "other"})
+      for (const double own_harness : {0.0, 2.0})
+        for (const double other_harness : {0.0, 1.0, 3.0}) {
+          ReplayRow row = odd_row(1), round = odd_row(1);
+          row.failure = own, round.failure = other;
+          row.harness_seconds = own_harness, round.harness_seconds = other_harness;
+          row.events = 100;
+          round.pass_seconds = {0.5, 0.25};
+          add_passes(row, round);
+          EXPECT_EQ(row.failure, *own != 0 ? own : other);
+          EXPECT_EQ(row.seconds, 0.25);
+          EXPECT_EQ(row.events_per_second, 400);
+          EXPECT_EQ(row.harness_seconds, own_harness == 0     ? other_harness
+                                         : other_harness == 0 ? own_harness
+                                                              : std::min(own_harness, other_harness));
+          add_passes(row, ReplayRow());
+          EXPECT_EQ(row.pass_seconds.size(), 2u);
+        }
+  ReplayRow at_once = odd_row(1), untimed = odd_row(1);
+  at_once.pass_seconds = {0};
+  add_passes(at_once, ReplayRow());
+  EXPECT_EQ(at_once.events_per_second, 0);
+  for (const bool is_measured_now : {false, true}) {
+    ReplayRow now = untimed, before = untimed;
+    (is_measured_now ? now : before).pass_seconds = {1};
+    EXPECT_NE(verdicts({now}, {before}).at(0).find("seconds not measured"), std::string::npos);
+  }
+  EXPECT_EQ(verdicts({at_once}, {at_once}).at(0).find("%"), std::string::npos) << "of nothing there are no percents";
 }
 
 TEST(Medians, AreTheMiddleOfTheSamplesAndWithinTheirInterval) {

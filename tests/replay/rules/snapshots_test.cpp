@@ -12,8 +12,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::replay {
@@ -134,6 +136,7 @@ std::string snapshot_with(const Changes& changes) {
          ".";
 }
 
+// Long: the fields and values are listed.
 TEST(SnapshotTable, OfEachFieldAtTheEdgesOfWhatItMayHoldIsAsItWas) {
   const std::pair<const char*, std::string> values[] = {{"missing", ""},
                                                         {"none", "N"},
