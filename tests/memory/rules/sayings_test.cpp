@@ -275,18 +275,18 @@ TEST(Sayings, OfCallSites) {
       {"tenon::nn::LinearImpl::forward(tenon::Tensor)", "/x/libtenon.so.1", 12},
       {"void tenon::run<int>(int)", "tenon", 3},
       {"operator()", "/src/framework/tenon/ops/linalg/mm.cpp", 8},
-      {"forward", "/home/me/net.py", 31},
+      {"forward", "/project/net.py", 31},
       {"forward", "/usr/lib/python3/site-packages/torch/nn/modules/module.py", 1501},
-      {"(anonymous namespace)::step(int, (anonymous namespace)::State&)", "/home/me/train.cpp", 77},
-      {"Net::operator()(int)", "/home/me/net.cpp", 5},
+      {"(anonymous namespace)::step(int, (anonymous namespace)::State&)", "/project/train.cpp", 77},
+      {"Net::operator()(int)", "/project/net.cpp", 5},
       {"_PyEval_EvalFrame", "/build/Python/ceval.c", 1},
       {"std::function<void ()>::operator()() const", "/usr/include/c++/12/bits/std_function.h", 560},
-      {"main", "/home/me/main.cpp", 9},
+      {"main", "/project/main.cpp", 9},
       {"__libc_start_main", "/csu/libc-start.c", 0},
-      {"PyObject_Call", "/home/me/own.cpp", 4},
+      {"PyObject_Call", "/project/own.cpp", 4},
       {"tenon::train::Training::step()", "/opt/bin/tenon", 0},
       {"c10::CachingAllocator", "/a/c10/core/x.cpp", 2},
-      {"train", "/home/me/Modules/train.py", 6}};
+      {"train", "/project/Modules/train.py", 6}};
   const auto said = [](const std::vector<StackFrame>& stack) {
     std::string own;
     for (const std::size_t i : own_frames(stack)) own += fmt::format("{} ", i);
