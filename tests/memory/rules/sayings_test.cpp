@@ -171,6 +171,34 @@ TEST(Sayings, OfEverySettingOfPytorchWithValuesAtItsEdges) {
     for (const char* value : {"0", "1", "128MiB", "1GiB", "100KiB", "0.5", "true", "false", "[1:2,2:4]", "512B"})
       expect_said(fmt::format("back {} of {}", option, value),
                   said_of([&] { return setting_of_option(option, value); }));
+  for (const char* text : {"",
+                           "0",
+                           "1",
+                           "8",
+                           "3",
+                           "-1",
+                           "[256:1,512:2,1024:4,>:8]",
+                           "[1:2]",
+                           "[32768:4]",
+                           "[65536:4]",
+                           "[131072:2,>:1]",
+                           "x",
+                           "[",
+                           "[64:8",
+                           "8,",
+                           "8:",
+                           "[>:8]",
+                           "[64:0]",
+                           "]",
+                           "[64:8]x",
+                           "[1:1,2:2,4:4,8:8,16:16]",
+                           "[]"})
+    expect_said(fmt::format("divisions '{}'", text), said_of([&] {
+                  std::string all;
+                  for (const std::uint32_t divisions : parse_roundup_divisions(text))
+                    all += fmt::format("{} ", divisions);
+                  return all;
+                }));
   for (const char* line :
        {"export PYTORCH_ALLOC_CONF=a:1", "PYTORCH_HIP_ALLOC_CONF=a:1", "export  PYTORCH_ALLOC_CONF='a:1' # x",
         "PYTORCH_ALLOC_CONF=\"a:1", "PYTORCH_ALLOC_CONF=", "PYTORCH_ALLOC_CONF=a:1#b", "exportPYTORCH_ALLOC_CONF=a",
