@@ -271,8 +271,35 @@ INSTANTIATE_TEST_SUITE_P(Of, Figures,
                                          "stitching", "tlsf"),
                          [](const auto& param) { return std::string(param.param); });
 
+TEST(PairedFigures, OfOptionsThatBoundEachOtherAreThoseOfTheTable) {
+  std::vector<std::string> specs;
+  for (const char* initial : {"0", "256B", "1MiB", "63MiB", "64MiB", "65MiB", "2GiB"})
+    for (const char* most : {"0", "1MiB", "64MiB", "600MiB"})
+      specs.push_back(std::string("rmm_pool:initial_pool_size=") + initial + ",maximum_pool_size=" + most);
+  for (const char* size : {"0", "1MiB", "64MiB", "699MiB", "700MiB", "701MiB"})
+    specs.push_back(std::string("rmm_arena:arena_size=") + size);
+  for (const char* bins :
+       {"min_bin=7,max_bin=7", "min_bin=8,max_bin=7", "bin_growth=2,min_bin=30,max_bin=31", "max_cached=0"})
+    specs.push_back(std::string("cub_bins:") + bins);
+  for (const char* most : {"0", "1MiB", "100MiB", "700MiB"})
+    specs.push_back(std::string("bfc:max_mem=") + most + ",initial_chunk_size_bytes=64MiB");
+  for (const std::string& spec : specs)
+    for (const Circumstances& its : kCircumstances) {
+      std::string outcome;
+      try {
+        outcome = PolicyTrial(allocator_from_spec(spec), its).outcome();
+      } catch (const Error& error) {
+        const std::string why = error.what();
+        outcome = "refused, " + why.substr(why.find(": ") == std::string::npos ? 0 : why.find(": ") + 2, 60);
+      }
+      std::ranges::replace(outcome, '\n', ' ');
+      figures_table().expect(spec + " paired " + its.name, outcome);
+    }
+}
+
 TEST(PlannedFigures, OfCoursesByAPlanOfOneOfThemAreThoseOfTheTable) {
   const std::string plan = test::scratch_folder() + "figures.plan";
+  ::testing::internal::CaptureStderr();  // a plan of another course says so
   for (const Circumstances& planned : kCircumstances) {
     {
       const StackConfig config = allocator_from_spec("planned:planning_seconds=0,record=" + plan);
@@ -295,6 +322,7 @@ TEST(PlannedFigures, OfCoursesByAPlanOfOneOfThemAreThoseOfTheTable) {
       }
     std::filesystem::remove(plan);
   }
+  ::testing::internal::GetCapturedStderr();
 }
 
 }  // namespace
