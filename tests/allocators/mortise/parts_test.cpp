@@ -1,5 +1,6 @@
 // The parts of mortise that are asked at every request: where a tile lies, which free tile suffices, what a step
 // expects.
+#include <mortise/chain.h>
 #include <mortise/free_tiles.h>
 #include <mortise/quick_tiles.h>
 #include <mortise/stream_cache.h>
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace tenon::mortise {
@@ -219,6 +221,120 @@ TEST(MortiseRhythms, AfterASecondRequestWithoutMemoryNothingIsExpected) {
   expected_in(200);
   rhythms.ran_out();
   EXPECT_EQ(expected_in(1), 40) << "long after the first";
+}
+
+TEST(MortiseRecords, AreHandedFromStreamToStreamAndNoneIsLostOrThereTwice) {
+  constexpr std::size_t kBatch = TilePool::kBatch;
+  TilePool pool;
+  TileStore store(pool), other(pool);
+  std::set<Tile*> all;
+  const auto take_from = [&](TileStore& from, std::size_t count) {
+    std::vector<Tile*> taken;
+    for (std::size_t i = 0; i < count; ++i) {
+      taken.push_back(from.take());
+      EXPECT_EQ(taken.back()->bytes, 0u) << "a new one";
+      EXPECT_EQ(taken.back()->left, nullptr);
+      taken.back()->bytes = taken.back()->address = 7;
+      taken.back()->left = taken.back();
+    }
+    return taken;
+  };
+  std::vector<Tile*> taken = take_from(store, 3 * kBatch + 5);
+  all.insert(taken.begin(), taken.end());
+  EXPECT_EQ(all.size(), taken.size()) << "none is there twice";
+  for (Tile* tile : taken) store.give(tile);
+  store.give_surplus();
+  // What is left there is less than three batches; one went to the pool, and the other stream gets it first.
+  std::vector<Tile*> handed = take_from(other, kBatch);
+  EXPECT_EQ(std::set<Tile*>(handed.begin(), handed.end()).size(), kBatch);
+  for (Tile* tile : handed) EXPECT_TRUE(all.contains(tile));
+  std::vector<Tile*> rest = take_from(store, 2 * kBatch + 5);
+  for (Tile* tile : rest) {
+    EXPECT_TRUE(all.contains(tile));
+    EXPECT_EQ(std::ranges::count(handed, tile), 0);
+  }
+  for (Tile* tile : rest) store.give(tile);
+  store.give_all();
+  for (Tile* tile : handed) other.give(tile);
+  other.give_all();
+  std::vector<Tile*> again = take_from(store, 3 * kBatch + 5);
+  EXPECT_EQ(std::set<Tile*>(again.begin(), again.end()).size(), again.size());
+  EXPECT_TRUE(std::ranges::any_of(again, [&](Tile* tile) { return tile == handed.back(); })) << "of those given back";
+}
+
+TEST(MortiseRecords, WhatIsProvidedCanBeTakenWithoutMore) {
+  for (const std::size_t count : {0U, 1U, 1023U, 1024U, 1025U, 5000U}) {
+    TilePool pool;
+    TileStore store(pool);
+    store.provide(count);
+    std::set<Tile*> taken;
+    for (std::size_t i = 0; i < count; ++i) taken.insert(store.take());
+    EXPECT_EQ(taken.size(), count);
+  }
+}
+
+TEST(MortiseRecords, BatchesComeBackTheLastFirstEachAsLongAsItWas) {
+  TilePool pool;
+  std::size_t count = 0;
+  Tile* const first = pool.more(count);
+  EXPECT_GT(count, 2u);
+  std::size_t linked = 1;
+  for (const Tile* tile = first; tile->next != nullptr; tile = tile->next) ++linked;
+  EXPECT_EQ(linked, count);
+  Tile* const second = first->next;
+  first->next = nullptr;
+  pool.give(first, 1);
+  pool.give(second, count - 1);
+  std::size_t got = 0;
+  EXPECT_EQ(pool.more(got), second);
+  EXPECT_EQ(got, count - 1);
+  EXPECT_EQ(pool.more(got), first);
+  EXPECT_EQ(got, 1u);
+  EXPECT_NE(pool.more(got), first);
+}
+
+TEST(MortiseChains, FindTheLastTileThatBeginsAtAnAddressOrBeforeItAmongThoseThatCameAndWent) {
+  std::mt19937_64 random(kPartsSeed);
+  constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 40;
+  constexpr std::size_t kTiles = 64, kStep = 4 * MiB;
+  for (int round = 0; round < 20; ++round) {
+    Chain chain;
+    EXPECT_FALSE(chain.covers(kBegin));
+    chain.cover(kBegin, kBegin + kTiles * kStep);
+    std::map<std::uintptr_t, std::unique_ptr<Tile>> there;
+    for (int step = 0; step < 200; ++step) {
+      const std::uintptr_t address = kBegin + random() % kTiles * kStep;
+      if (const auto found = there.find(address); found != there.end()) {
+        chain.erase(found->second.get());
+        there.erase(found);
+      } else {
+        auto tile = std::make_unique<Tile>(Tile{.address = address, .bytes = kStep});
+        chain.insert_after(chain.at_or_before(address), tile.get());
+        there.emplace(address, std::move(tile));
+      }
+      ASSERT_EQ(chain.first(), there.empty() ? nullptr : there.begin()->second.get());
+      ASSERT_EQ(chain.last(), there.empty() ? nullptr : there.rbegin()->second.get());
+      ASSERT_TRUE(chain.agrees());
+      const std::uintptr_t asked = kBegin + random() % (kTiles * kStep);
+      auto wanted = there.upper_bound(asked);
+      if (there.empty()) continue;
+      EXPECT_TRUE(chain.covers(asked));
+      EXPECT_TRUE(chain.covers(kBegin));
+      EXPECT_FALSE(chain.covers(kBegin - 1));
+      EXPECT_FALSE(chain.covers(kBegin + kTiles * kStep));
+      if (asked < there.begin()->first) {
+        ASSERT_EQ(chain.at_or_before(asked), nullptr);
+        continue;
+      }
+      ASSERT_EQ(chain.at_or_before(asked), std::prev(wanted)->second.get());
+      const Tile* tile = chain.first();
+      for (const auto& [at, each] : there) {
+        ASSERT_EQ(tile, each.get());
+        tile = tile->right;
+      }
+      ASSERT_EQ(tile, nullptr);
+    }
+  }
 }
 
 }  // namespace

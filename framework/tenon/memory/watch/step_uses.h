@@ -29,6 +29,7 @@ class StepUses {
   Name next(scopes::ContextId context, Purpose purpose, std::size_t bytes) {
     Name name{context, purpose, bytes, 0};
     name.which = ++made_[name];
+    now_.try_emplace(name, 0U);  // one that is never used had no uses, which is more than not knowing
     return name;
   }
   void used(const Name& name) { ++now_[name]; }
