@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "refusal.h"
+#include "support/refusal.h"
 #include "whole.h"
 
 namespace tenon {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "refusal.h"
+#include "support/refusal.h"
 #include "whole.h"
 
 namespace tenon {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "refusal.h"
+#include "support/refusal.h"
 
 namespace tenon {
 namespace {
