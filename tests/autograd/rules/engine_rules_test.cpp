@@ -206,5 +206,66 @@ TEST(EngineRules, GradientsOfGradientsAccumulateWithTheirHistory) {
   x.mutable_grad().reset();
 }
 
+// --- sums of gradients ----------------------------------------------------------------------------------------------
+
+TEST(EngineRules, AChainOfDiamondsIsWalkedOnceANode) {
+  const Tensor x = leaf({}, 1);
+  Tensor y = x * 1;
+  for (int i = 0; i < 64; ++i) y = y + y;  // 2^64 ways
+  EXPECT_EQ(grad({y}, {x}, {}, true)[0].item<double>(), 0x1p64);
+  y.backward({}, true, false, TensorList({x}));
+  EXPECT_EQ(x.grad().item<double>(), 0x1p64);
+  y.backward();
+  EXPECT_EQ(x.grad().item<double>(), 0x1p65);
+}
+
+TEST(EngineRules, WhatSomebodyKeptOfAGradientIsNotWhatTheSumIsMadeIn) {
+  const Tensor x = leaf({3});
+  const Tensor y = x * 1, a = y * 2, b = y * 3, c = y * 5;
+  std::vector<Tensor> kept;
+  for (const Tensor& one : {a, b, c}) {
+    one.grad_fn()->add_post_hook([&](const variable_list& outputs, const variable_list&) {
+      kept.push_back(outputs[0]);
+      return outputs;
+    });
+  }
+  (a + b + c).sum().backward();
+  ASSERT_EQ(kept.size(), 3U);
+  EXPECT_TRUE(kept[0].equal(constant({3}, 5)));
+  EXPECT_TRUE(kept[1].equal(constant({3}, 3)));
+  EXPECT_TRUE(kept[2].equal(constant({3}, 2)));
+  EXPECT_TRUE(x.grad().equal(constant({3}, 10)));
+}
+
+TEST(EngineRules, SumsAreRightWhateverTheLayoutsOfWhatIsAdded) {
+  const Tensor x = leaf({2, 3});
+  const Tensor y = x * 1;
+  const Tensor weights = tensor({{1., 2., 3.}, {4., 5., 6.}}, kFloat64);
+  // Expanded, transposed, dense, and a part with zeros around it.
+  const Tensor loss =
+      y.sum() + (y.t() * weights.t()).sum() + (y * weights).sum() + y[1].sum() + y.narrow(1, 1, 1).sum();
+  loss.backward();
+  EXPECT_TRUE(x.grad().equal(tensor({{3., 6., 7.}, {10., 13., 14.}}, kFloat64)));
+  const Tensor z = leaf({2, 3});
+  const Tensor first = grad({(z * z).sum() + z.sum() + (z.t() * weights.t()).sum()}, {z}, {}, std::nullopt, true)[0];
+  EXPECT_TRUE(first.detach().equal(weights + 3));
+  EXPECT_TRUE(grad({first.sum()}, {z})[0].equal(constant({2, 3}, 2)));
+}
+
+TEST(EngineRules, LeavesOfOneRunAreServedInTheOrderInWhichTheirGradientsAreComplete) {
+  const Tensor a = leaf({}), b = leaf({}), c = leaf({});
+  std::string order;
+  for (const auto& [one, name] : {std::pair(a, "a"), std::pair(b, "b"), std::pair(c, "c")})
+    one.register_hook([&order, name = name](const Tensor&) { order += name; });
+  (a * b * c + a).backward();
+  EXPECT_EQ(order.size(), 3U);
+  EXPECT_EQ(order, "cab");
+}
+
+TEST(EngineRules, FlagsMayBeTakenFromWhatNeverHadThem) {
+  EXPECT_EQ(refusal_of([] { ones({1}, kInt64).set_requires_grad(false); }), "");
+  EXPECT_EQ(refusal_of([] { ones({1}, kBool).set_requires_grad(false); }), "");
+}
+
 }  // namespace
 }  // namespace tenon
