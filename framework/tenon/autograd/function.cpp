@@ -25,8 +25,9 @@ void collect(variable_list& tensors, std::vector<char>& flags, const Tensor& ten
   flags.push_back(1);
 }
 void collect(variable_list& tensors, std::vector<char>& flags, const std::optional<Tensor>& tensor) {
-  tensors.push_back(tensor.value_or(Tensor()));
-  flags.push_back(tensor.has_value() ? 1 : 0);
+  const bool is_there = tensor && tensor->defined();
+  if (is_there) tensors.push_back(*tensor);
+  flags.push_back(is_there ? 1 : 0);
 }
 void collect(variable_list& tensors, std::vector<char>& flags, const variable_list& list) {
   for (const Tensor& tensor : list) collect(tensors, flags, tensor);

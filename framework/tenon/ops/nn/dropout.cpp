@@ -15,7 +15,6 @@ namespace {
 
 Tensor noise(const Tensor& input, double p, bool features) {
   NoGradGuard no_grad;
-  if (!(p >= 0 && p <= 1)) throw Error(fmt::format("dropout probability has to be between 0 and 1, but got {}", p));
   if (!features) return empty_like(input).bernoulli_(1 - p);
   if (input.dim() < 2) throw Error("Feature dropout requires at least 2 dimensions in the input");
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(input.dim()), 1);

@@ -1,0 +1,22 @@
+// The first line of what a call is refused with.
+#pragma once
+
+#include <tenon/core/error.h>
+
+#include <string>
+
+namespace tenon {
+
+/// Empty where nothing is refused.
+template <class Call>
+std::string refusal_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    return text.substr(0, text.find('\n'));
+  }
+  return {};
+}
+
+}  // namespace tenon
