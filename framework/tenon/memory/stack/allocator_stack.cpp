@@ -181,7 +181,7 @@ template <AllocatorStack::Impl::Calls calls>
   deallocate(record->inner, last_use);
 }
 
-AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+AllocatorStack::AllocatorStack(Owned<Impl> impl) : impl_(std::move(impl)) {
   if (!impl_->is_trial_) impl_->observed_.set_owner(this);
 }
 AllocatorStack::~AllocatorStack() = default;
