@@ -184,7 +184,7 @@ template <bool is_watched>
   take_back_otherwise(record->inner, last_use);
 }
 
-AllocatorStack::AllocatorStack(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+AllocatorStack::AllocatorStack(Owned<Impl> impl) : impl_(std::move(impl)) {
   if (!impl_->is_trial_) impl_->observed_.set_owner(this);
 }
 AllocatorStack::~AllocatorStack() = default;
