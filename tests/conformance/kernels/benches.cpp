@@ -194,7 +194,7 @@ struct Loaded {
       if (levels.empty()) levels.push_back(std::make_unique<LevelBench>(backend.name(), backend, collector.kernels_));
       return;
     }
-    for (const char* level : {"sse2", "avx2", "avx512"}) {  // the last is what the process keeps
+    for (const char* level : {"sse2", "avx2", "avx512"}) {
       Options options(backend.options());
       options.set_text("isa", level);
       options.set_text("threads", "3");
@@ -208,7 +208,9 @@ struct Loaded {
       again.set_text("isa", level);
       descriptor.register_plugin(scratch_);
       scratch_.backend_->configure(again);
-      levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_));
+      // Some kernels ask for the level's functions when they run: the level is switched to before its cases.
+      const auto enter = [&backend, options] { backend.configure(options); };
+      levels.insert(levels.begin(), std::make_unique<LevelBench>(level, backend, scratch_.kernels_, enter));
     }
   }
   Collector scratch_;

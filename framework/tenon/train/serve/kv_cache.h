@@ -43,7 +43,7 @@ struct KeysValues {
 };
 
 /// Of one request. Its memory has the purpose "kv_cache".
-class KvCache {
+class TENON_EXPORT KvCache {
  public:
   KvCache() = default;
   virtual ~KvCache() = default;

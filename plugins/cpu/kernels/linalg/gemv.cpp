@@ -36,7 +36,9 @@ void gemv(const MatrixVector& p) {
   Mask is_left = {};
   for (i64 lane = kLanes - rest; lane < kLanes; ++lane) is_left[lane] = -1;
   const auto load_end = [&](Vector& end, const float* row) {
-    end = reinterpret_cast<Vector>(reinterpret_cast<const Mask&>(vector_at(row + p.terms - kLanes)) & is_left);
+    // A copy first: a reference to a Mask would promise the alignment of one, which no row has, and sse2 would trap.
+    const Vector last = vector_at(row + p.terms - kLanes);
+    end = reinterpret_cast<Vector>(reinterpret_cast<Mask>(last) & is_left);
   };
   Vector end_of_x, end_of_row;
   load_end(end_of_x, p.x);
