@@ -38,7 +38,8 @@ class Owned {
 
  private:
   void put(T* next) noexcept {
-    static_assert(sizeof(T) > 0, "an incomplete type would be deleted without its destructor");
+    static_assert(
+        requires { sizeof(T); }, "an incomplete type would be deleted without its destructor");
     T* previous = object_;
     object_ = next;
     delete previous;

@@ -21,11 +21,10 @@ Tensor whole(IntArrayRef sizes, Dtype dtype, std::int64_t step) {
 
 /// The same elements that lie in memory by columns, with gaps, or in rows of a larger matrix.
 std::vector<Tensor> layouts(const Tensor& x) {
-  const std::int64_t rows = x.size(-2), columns = x.size(-1);
+  const std::int64_t columns = x.size(-1);
   std::vector<std::int64_t> wide = x.sizes().vec(), gaps = wide;
   wide.back() = columns + 3;
   gaps.back() = 2 * columns;
-  (void)rows;
   const Tensor in_rows = zeros(wide, x.options()).narrow(-1, 1, columns).copy_(x);
   const Tensor with_gaps = zeros(gaps, x.options()).slice(-1, 0, 2 * columns, 2).copy_(x);
   return {x, x.transpose(-1, -2).contiguous().transpose(-1, -2), in_rows, with_gaps};
