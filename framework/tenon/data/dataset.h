@@ -156,7 +156,7 @@ SharedBatchDataset<Underlying> make_shared_dataset(Arguments&&... arguments) {
   return std::make_shared<Underlying>(std::forward<Arguments>(arguments)...);
 }
 
-struct TensorDataset;
+struct TENON_EXPORT TensorDataset;
 extern template class Dataset<TensorDataset, TensorExample>;
 
 /// Rows of one tensor.

@@ -8,11 +8,11 @@
 namespace tenon::data {
 
 namespace example {
-struct NoTarget {};
+struct TENON_EXPORT NoTarget {};
 }  // namespace example
 
 template <class Data = Tensor, class Target = Tensor>
-struct Example {
+struct TENON_EXPORT Example {
   using DataType = Data;
   using TargetType = Target;
   Example() = default;
@@ -24,7 +24,7 @@ struct Example {
 
 /// Without a target it converts to and from its data.
 template <class Data>
-struct Example<Data, example::NoTarget> {
+struct TENON_EXPORT Example<Data, example::NoTarget> {
   using DataType = Data;
   using TargetType = example::NoTarget;
   Example() = default;
