@@ -157,7 +157,8 @@ TEST_F(TuneVerb, NamesNoKeyTwiceInASetting) {
       0);
   const Said said = tenon({"tune", "gc.pickle", "--capacity", "84MiB", "--budget", "0.3s", "-q", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.error;
-  for (const json& row : parse_json(said.out).at("rows")) {
+  const json report = parse_json(said.out);
+  for (const json& row : report.at("rows")) {
     const std::string setting = row.at("setting");
     const std::string key = "garbage_collection_threshold";
     EXPECT_EQ(setting.find(key), setting.rfind(key)) << setting;

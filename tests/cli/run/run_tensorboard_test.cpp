@@ -100,8 +100,9 @@ TEST_F(RunTensorboardFolder, AnEpochWhoseStepsAreAllOfThePartBeforeStandsAtTheLa
   ASSERT_EQ(program.wait().code, 130);
   const std::int64_t done = json_of(at("out/result.json"))["result"]["steps"];
   ASSERT_EQ(tenon({"run", "--resume", "out"}).code, 0);
+  auto by_tag = curves("out");
   std::vector<std::int64_t> steps;
-  for (const ReadValue& value : curves("out")["epoch/test_accuracy"]) steps.push_back(value.step);
+  for (const ReadValue& value : by_tag["epoch/test_accuracy"]) steps.push_back(value.step);
   ASSERT_EQ(steps.size(), 1000U);
   EXPECT_EQ(steps.front(), 1);
   EXPECT_EQ(steps.at(static_cast<std::size_t>(done) - 1), done);
