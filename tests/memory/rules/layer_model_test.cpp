@@ -575,22 +575,27 @@ TEST(Guarding, EveryByteOutsideCountsAsAFault) {
 }
 
 TEST(Guarding, PoisonsEveryByteOfTheBlockWhereItIsAsked) {
+  // Large enough for pages of its own, which the system gives zeroed: the heap's bytes may be any, 0xCD as well.
+  constexpr std::size_t kBytes = 2 * MiB + 200;
   for (const bool fresh : {false, true})
     for (const bool freed : {false, true}) {
       Guarded guarded(Texts{{"poison_on_allocate", fresh ? "true" : "false"},
                             {"poison_on_free", freed ? "true" : "false"},
-                            {"quarantine", "1MiB"}});
-      const Block block = guarded.layer->allocate({.bytes = 200});
-      for (int i = 0; i < 200; ++i) EXPECT_EQ(guarded.bytes(block)[i] == 0xCD, fresh);
-      std::memset(block.data, 0x11, 200);
+                            {"quarantine", "16MiB"}});
+      const Block block = guarded.layer->allocate({.bytes = kBytes});
+      const auto count = [&](unsigned char value) {
+        return static_cast<std::size_t>(std::count(guarded.bytes(block), guarded.bytes(block) + kBytes, value));
+      };
+      EXPECT_EQ(count(fresh ? 0xCD : 0), kBytes);
+      std::memset(block.data, 0x11, kBytes);
       EXPECT_EQ(guarded.freeing(block), "");
-      for (int i = 0; i < 200; ++i) EXPECT_EQ(guarded.bytes(block)[i], freed ? 0xDD : 0x11);
-      guarded.bytes(block)[199] = 1;
+      EXPECT_EQ(count(freed ? 0xDD : 0x11), kBytes);
+      guarded.bytes(block)[kBytes - 1] = 1;
       ::testing::internal::CaptureStderr();
       EXPECT_EQ(guarded.layer->trim(3), 0u);
       const std::string text = ::testing::internal::GetCapturedStderr();
       EXPECT_EQ(text.find("written after it was freed") != std::string::npos, freed);
-      if (freed) EXPECT_THAT(text, HasSubstr("at byte 199"));
+      if (freed) EXPECT_THAT(text, HasSubstr(fmt::format("at byte {}", kBytes - 1)));
       EXPECT_EQ(guarded.policy->trims, std::vector<std::size_t>{3});
     }
 }
