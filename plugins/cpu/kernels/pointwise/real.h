@@ -15,6 +15,8 @@ struct Real {
   Real() = default;
   template <class Number>
   explicit constexpr Real(Number value) : v(static_cast<T>(value)) {}
+  // As a choice, which becomes one of vectors; the conversion would not.
+  explicit constexpr Real(bool value) : v(value ? T(1) : T(0)) {}
 
   friend Real operator+(Real a, Real b) { return Real(a.v + b.v); }
   friend Real operator-(Real a, Real b) { return Real(a.v - b.v); }
@@ -38,6 +40,9 @@ struct Real {
   friend Real atan2(Real a, Real b) { return Real(math::atan2(a.v, b.v)); }
   friend Real hypot(Real a, Real b) { return Real(math::hypot(a.v, b.v)); }
   friend Real copysign(Real a, Real b) { return Real(math::copysign(a.v, b.v)); }
+
+  // By reference: a copy of a parameter would be one of memory, which no loop of vectors takes.
+  friend Real select(bool condition, const Real& yes, const Real& no) { return Real(condition ? yes.v : no.v); }
 
   // Those of pointwise_helpers.inl that math.h does better.
   friend Real sigmoid(Real x) { return Real(math::sigmoid(x.v)); }
