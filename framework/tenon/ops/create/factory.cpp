@@ -65,11 +65,19 @@ Tensor make_like(const Tensor& like, const TensorOptions& options, std::optional
   return make(like.sizes(), merged, format);
 }
 
+// A function of its own: empty() does so little that what a scope keeps for its end would show.
+[[gnu::cold, gnu::noinline]] Tensor told_empty(IntArrayRef sizes, const TensorOptions& options,
+                                               std::optional<MemoryFormat> format) {
+  TENON_SCOPE(empty, sizes, options, format)
+  return with_grad(make(sizes, options, format), options);
+}
+
 }  // namespace
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
-  return in_operator_scope(
-      "empty", [&] { return with_grad(make(sizes, options, format), options); }, sizes, options, format);
+  if (scopes::is_listening()) [[unlikely]]
+    return told_empty(sizes, options, format);
+  return with_grad(make(sizes, options, format), options);
 }
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   TENON_SCOPE(empty_strided, sizes, strides, options)

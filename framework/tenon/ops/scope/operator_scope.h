@@ -50,22 +50,6 @@ class OperatorScope {
   scopes::Scope scope_;
 };
 
-/// in_operator_scope() while somebody listens.
-template <class Body, class... Operands>
-[[gnu::cold, gnu::noinline]] auto in_told_scope(const char* name, const Body& body, const Operands&... operands) {
-  const OperatorScope scope(name, operands...);
-  return body();
-}
-
-/// The result of `body`, in the scope of an operator. For those that do so little that TENON_SCOPE would show: this
-/// keeps nothing for the end of the scope while nobody listens.
-template <class Body, class... Operands>
-[[gnu::always_inline]] inline auto in_operator_scope(const char* name, const Body& body, const Operands&... operands) {
-  if (scopes::is_listening()) [[unlikely]]
-    return in_told_scope(name, body, operands...);
-  return body();
-}
-
 }  // namespace tenon::ops
 
 /// At the head of an operator: its name, then its operands, *this first in a method.
