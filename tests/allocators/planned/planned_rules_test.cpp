@@ -1,5 +1,6 @@
 // The rules of `planned`: what it takes from a device and when it gives it back, where requests go that its plan does
 // not know, when a plan is dropped, and what it says.
+// Long: the rules are of one policy, and share its desk.
 #include <planned/planned_allocator.h>
 #include <tenon/core/error.h>
 #include <tenon/core/files/atomic_file.h>

@@ -1,6 +1,7 @@
 // What layers declare and refuse, what two allocators behind one layer report together, and what a stack says where
 // memory has run out. Words are recorded in layer_figures.txt; who changes one on purpose writes the table anew
 // (support/recorded_table.h), with the filter LayerWords*.
+// Long: one table for the words of all layers.
 #include "support/recorded_table.h"
 #include "support/scratch_folder.h"
 
