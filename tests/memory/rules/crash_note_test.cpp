@@ -141,14 +141,13 @@ TEST_F(CrashNotes, AStackThatIsFullLeavesOneAsWell) {
   }
 }
 
-TEST_F(CrashNotes, AThreadGoesBackToTheSignalStackThatItHad) {
+TEST_F(CrashNotes, AThreadHasALargeSignalStackInPlaceOfItsOwn) {
   std::thread([] {
     static char its_own[64 * 1024];
     stack_t mine{}, now{};
     mine.ss_sp = its_own;
     mine.ss_size = sizeof its_own;
     ASSERT_EQ(::sigaltstack(&mine, nullptr), 0);
-    // Goes when its own thread does: here there is nothing to see but that another stack is in its place.
     give_thread_a_signal_stack();
     ASSERT_EQ(::sigaltstack(nullptr, &now), 0);
     EXPECT_NE(now.ss_sp, static_cast<void*>(its_own));
