@@ -127,26 +127,6 @@ TEST_F(Planned, ARunOfItsPlanTakesThePlansHeight) {
   }
 }
 
-TEST_F(Planned, IdlePagesOfALoosePlanGoBackBeforeMoreThanALittleAboveItsBoundIsTaken) {
-  Steps run;
-  for (std::size_t i = 0; i < 40; ++i) {
-    run.push_back({.bytes = 10 * MiB});
-    run.push_back({.freed = i});
-  }
-  packing::Plan plan = plan_of_run(run);
-  ASSERT_EQ(plan.lower_bound, 10 * MiB);
-  for (std::size_t i = 1; i < plan.blocks.size(); i += 2) plan.blocks[i].offset = 100 * MiB;
-  plan.height = 110 * MiB;
-  AddressOnlySource source({.page_bytes = 2 * MiB});
-  const auto allocator = make(source, {{"plan", write(plan)}});
-  EXPECT_LE(play(*allocator, source, run), 14 * MiB) << "1.02 of what lives, and 4 MiB";
-  // What was packed well keeps its pages, however long they are idle.
-  AddressOnlySource other({.page_bytes = 2 * MiB});
-  const auto keeping = make(other, {{"plan", write(plan_of_run(training_run(2)))}});
-  const std::size_t peak = play(*keeping, other, training_run(2));
-  EXPECT_EQ(other.used_bytes(), peak);
-}
-
 TEST_F(Planned, LongerRunsGoThroughTheStepsOfThePlanAgain) {
   const packing::Plan plan = plan_of_run(training_run(3));
   AddressOnlySource source;
@@ -173,17 +153,6 @@ TEST_F(Planned, OneRequestMoreOrFewerDoesNotDerailIt) {
   }
 }
 
-TEST_F(Planned, APlanOfAnotherModelIsDroppedOrRefused) {
-  const packing::Plan plan = plan_of_run(training_run(2));
-  Steps other;
-  for (std::size_t i = 0; i < 200; ++i) other.push_back({.bytes = 777 + i});
-  AddressOnlySource source;
-  const auto allocator = make(source, {{"plan", write(plan)}});
-  play(*allocator, source, other);
-  const auto strict = make(source, {{"plan", write(plan)}, {"mismatch", "error"}});
-  EXPECT_THROW(play(*strict, source, other), Error);
-}
-
 TEST_F(Planned, AFileThatIsNoPlanIsRefused) {
   AddressOnlySource source;
   const std::string path = (folder_ / "no.plan").string();
@@ -204,19 +173,6 @@ TEST_F(Planned, RecordsAPlanForTheNextRun) {
   EXPECT_EQ(plan.blocks.size(), plan_of_run(run).blocks.size());
   const auto second = make(source, {{"plan", path}});
   EXPECT_LE(play(*second, source, run), align_up(plan.height, 2 * MiB));
-}
-
-TEST_F(Planned, MemoryOfAnotherStreamIsNotHandedOutTooEarly) {
-  AddressOnlySource source({.manual_completion = true});
-  const auto allocator = make(source, {});
-  const Block first = allocator->allocate({.bytes = 2 * MiB, .stream = {1}});
-  allocator->deallocate(first, {1});
-  const Block other = allocator->allocate({.bytes = 2 * MiB, .stream = {2}});
-  EXPECT_NE(other.data, first.data);
-  allocator->deallocate(other, {2});
-  source.complete(StreamRef{1});
-  source.complete(StreamRef{2});
-  EXPECT_EQ(allocator->allocate({.bytes = 2 * MiB, .stream = {2}}).data, first.data);
 }
 
 TEST_F(Planned, ServesWhatIsLargerThanThePlanLeavesFromTheDevice) {

@@ -2,6 +2,7 @@
 // back.
 #include "support/scratch_folder.h"
 
+#include <tenon/core/units.h>
 #include <tenon/memory/sources/host_memory_source.h>
 #include <tenon/memory/sources/observed_source.h>
 

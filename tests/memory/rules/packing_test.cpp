@@ -215,6 +215,74 @@ TEST(PackingTable, OfTheWholeSearchAfterSoManyStepsIsAsItWas) {
       }
 }
 
+/// Layers that are alike, but for what is drawn: a prologue, one buffer that is another in one of them, lives that go
+/// on, and an end within a layer.
+std::vector<Buffer> drawn_layers(std::mt19937_64& random) {
+  const auto below = [&](std::uint64_t limit) { return static_cast<std::int64_t>(random() % limit); };
+  const std::int64_t layers = 2 + below(6), each = 2 + below(7), odd_layer = below(static_cast<std::uint64_t>(layers));
+  std::vector<Buffer> layer, all;
+  std::int64_t now = 0;
+  for (std::int64_t i = 0; i < each; ++i, now += below(3))
+    layer.push_back({.lower = now,
+                     .upper = now + 1 + below(static_cast<std::uint64_t>(2 * each)),
+                     .size = 1 + random() % 20,
+                     .alignment = std::uint64_t{1} << random() % 3});
+  const std::int64_t length = now + 1 + below(3), odd = below(static_cast<std::uint64_t>(each));
+  const std::uint64_t how = random() % 6;
+  for (std::int64_t i = below(5); i > 0; --i)
+    all.push_back({.lower = -below(9) - 1, .upper = below(30), .size = 1 + random() % 40});
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const std::int64_t count = l + 1 == layers && how != 5 ? each - below(static_cast<std::uint64_t>(each)) : each;
+    for (std::int64_t i = 0; i < count; ++i) {
+      Buffer buffer = layer[static_cast<std::size_t>(i)];
+      if (l == odd_layer && i == odd) {
+        if (how == 0) buffer.size += 1;
+        if (how == 1) buffer.alignment *= 2;
+        if (how == 2) buffer.upper += 1;
+        if (how == 3) buffer.lower -= buffer.lower > 0 ? 1 : 0;
+      }
+      buffer.lower += l * length;
+      buffer.upper += l * length;
+      all.push_back(buffer);
+    }
+  }
+  std::ranges::shuffle(all, random);
+  return all;
+}
+
+TEST(PackingTable, OfFoldsOfDrawnLayersIsAsItWasAndEachUnfoldsToAPackingOfAll) {
+  std::mt19937_64 random(29);
+  int folds = 0;
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE(i);
+    const std::vector<Buffer> buffers = drawn_layers(random);
+    std::optional<Folded> folded = fold_repeats(buffers);
+    Digest digest;
+    std::string outcome = "none";
+    if (folded) {
+      ++folds;
+      const PackOptions options{.time_limit_seconds = 1e9, .is_stopping = [] { return true; }};
+      const PackResult part = pack(folded->part, options);
+      folded->set_height(part.height);
+      const std::size_t singles = folded->rest_buffers.size();
+      ASSERT_EQ(folded->rest.size(), singles + folded->copies.size());
+      for (std::size_t r = singles; r < folded->rest.size(); ++r) {
+        EXPECT_EQ(folded->rest[r].size % folded->rest[r].alignment, 0u);
+        EXPECT_GE(folded->rest[r].size, part.height);
+        EXPECT_LT(folded->rest[r].size, part.height + folded->rest[r].alignment);
+      }
+      const std::vector<std::uint64_t> offsets = folded->offsets(part.offsets, pack(folded->rest, options).offsets);
+      EXPECT_EQ(flaw_of(buffers, offsets), "");
+      for (const auto& copy : folded->copies) digest.all(copy);
+      digest.all(folded->rest_buffers).all(offsets);
+      outcome = digest.text() + ", " + std::to_string(folded->part.size()) + " buffers " +
+                std::to_string(folded->copies.size()) + " times of " + std::to_string(buffers.size());
+    }
+    expect_recorded("layers " + std::to_string(i), outcome);
+  }
+  EXPECT_GT(folds, 100);
+}
+
 TEST(Occupancies, FindTheLowestFreePlaceFromAndUpToWhereTheyAreTold) {
   std::mt19937_64 random(17);
   for (int round = 0; round < 60; ++round) {

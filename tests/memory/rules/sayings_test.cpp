@@ -150,6 +150,12 @@ TEST(Sayings, OfEverySettingOfPytorchWithValuesAtItsEdges) {
       for (const char* value : values) all += said_of_conf(fmt::format("{}:{}", key, value), release) + "; ";
       expect_said(fmt::format("values of {}{}", key, release == PytorchRelease::k1_13 ? " of 1.13" : ""), all);
     }
+  for (const char* key : {"expandable_segments_reserve", "large_segment_size_mb", "max_split_size_mb"}) {
+    std::string all;
+    for (const char* value : values)
+      all += said_of_conf(fmt::format("expandable_segments:True,{}:{}", key, value), PytorchRelease::kCurrent) + "; ";
+    expect_said(fmt::format("values of {} with expandable segments", key), all);
+  }
   for (const char* text :
        {"", ",", ":", "a", "max_split_size_mb", "max_split_size_mb:64,", "max_split_size_mb:64,,backend:native",
         " max_split_size_mb : 64 , backend : native ", "max_split_size_mb:64 backend:native", "max_split_size_mb=64",

@@ -611,5 +611,33 @@ TEST(Purposes, BeyondTheLastAreUnknown) {
   EXPECT_NE(name_of(static_cast<Purpose>(kPurposeCount - 1)), "unknown");
 }
 
+/// Has what every source must have, and nothing else.
+class BareSource final : public MemorySource {
+ public:
+  SourceTraits traits() const override { return {.device = "plain"}; }
+  SourceUsage usage() const override { return {}; }
+  void* acquire(std::size_t) override { return nullptr; }
+  void release(void*, std::size_t) noexcept override {}
+  Ticket mark(StreamRef) override { return {}; }
+  bool reached(Ticket) override { return true; }
+  void wait(Ticket) override {}
+  void synchronize() override {}
+};
+
+TEST(MemorySources, WithoutVirtualMemoryRefuseItAndNameAnAllocatorThatNeedsNone) {
+  BareSource plain;
+  const auto refusal_of = [&](auto call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "done";
+  };
+  for (const std::string& text : {refusal_of([&] { plain.reserve(1); }), refusal_of([&] { plain.create(1); }),
+                                  refusal_of([&] { plain.map(nullptr, 1, {}, 0); })})
+    EXPECT_THAT(text, HasSubstr("plain has no virtual memory: use an allocator that needs none, such as 'caching'"));
+}
+
 }  // namespace
 }  // namespace tenon

@@ -22,6 +22,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -206,6 +207,47 @@ TEST(AttributionRules, APhaseIsThatOfItsStepsInWhichItReachedMost) {
   EXPECT_EQ(report.peak_at, "forward");
   EXPECT_EQ(report.peak_request_bytes, 500u);
   stack->deallocate(kept);
+}
+
+TEST(AttributionRules, WhatWasThereBeforeIsOfItsPurposeAloneUntilItGoes) {
+  AddressOnlySource source;
+  const auto stack = test::make_stack(source);
+  const Block first = stack->allocate({.bytes = 70, .purpose = Purpose::kData});
+  const Block second = stack->allocate({.bytes = 30, .purpose = Purpose::kData});
+  const Attribution attribution(*stack, stack->stats());
+  EXPECT_EQ(rows_of(attribution.report().live), (Rows{{"//other/data", {100, 0}}}));
+  stack->deallocate(first);
+  EXPECT_EQ(rows_of(attribution.report().live), (Rows{{"//other/data", {30, 0}}}));
+  EXPECT_EQ(attribution.report().live_bytes, 30u);
+  stack->deallocate(second);
+  EXPECT_EQ(rows_of(attribution.report().live), Rows());
+  EXPECT_EQ(attribution.report().live_bytes, 0u);
+}
+
+TEST(AttributionRules, OfPhasesWithinEachOtherTheLastEntersAndEndsFirstOnItsThread) {
+  AddressOnlySource source;
+  const auto stack = test::make_stack(source);
+  const Attribution attribution(*stack, stack->stats());
+  const auto take = [&](std::size_t bytes) { stack->deallocate(stack->allocate({.bytes = bytes})); };
+  {
+    const Scope forward(Phase::kForward);
+    take(100);
+    std::thread([&] {
+      const Scope of_another_thread(Phase::kOptimizer);
+      take(200);
+    }).join();
+    {
+      const Scope backward(Phase::kBackward);
+      take(300);
+    }
+    take(250);
+  }
+  std::map<std::string, std::size_t> peaks;
+  for (const PhaseMemory& phase : attribution.report().phases) {
+    peaks[phase.phase] = phase.peak_bytes;
+    EXPECT_EQ(phase.times, 1u);
+  }
+  EXPECT_EQ(peaks, (std::map<std::string, std::size_t>{{"forward", 300}, {"backward", 300}, {"optimizer", 200}}));
 }
 
 TEST(AttributionRules, WhatAStepMadeForItselfAndLeftIsHeldOver) {

@@ -69,9 +69,8 @@ const LayerInfo& find_layer(std::string_view name) {
     names.push_back(layer.name);
   }
   std::string message = fmt::format("unknown layer '{}'", name);
-  if (const std::string nearest = nearest_name(name, names); !nearest.empty()) {
-    message += fmt::format("; did you mean '{}'?", nearest);
-  }
+  const std::string nearest = nearest_name(name, names);
+  message += nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest);
   throw ConfigError(message + fmt::format(" Layers are: {}", fmt::join(names, ", ")));
 }
 
