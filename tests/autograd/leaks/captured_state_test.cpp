@@ -165,6 +165,17 @@ TEST_F(CapturedStates, AreSearchedThemselvesAndInTheirVectorsAndNoFurther) {
   }
 }
 
+TEST_F(CapturedStates, ThatAreVectorsThemselvesAreSearched) {
+  const std::shared_ptr<std::vector<std::uintptr_t>> list(new std::vector<std::uintptr_t>{fresh_word(), fresh_word()});
+  const TensorHook hook = [list](const Tensor& gradient) { return gradient * static_cast<double>((*list)[0]); };
+  std::set<std::uintptr_t> found;
+  for (const CapturedState& state : captured_states(hook))
+    each_tensor_in(
+        state, [&](std::uintptr_t word) { return word == (*list)[0] || word == (*list)[1]; },
+        [&](std::uintptr_t word) { found.insert(word); });
+  EXPECT_EQ(found, std::set<std::uintptr_t>(list->begin(), list->end()));
+}
+
 }  // namespace
 }  // namespace tenon
 

@@ -241,6 +241,25 @@ TEST(OwnAllocators, AreTheDefaultOnesThatAreNotPytorchsAndThenWhatIsNamed) {
   EXPECT_THROW(own_allocators({"no such one"}), ConfigError);
 }
 
+TEST(OtherAllocators, AreAllThatAreLoadedAndEachSettingOnTopOfTheBase) {
+  load_all_plugins();
+  const std::vector<FitCandidate> others = other_allocators(allocator_from_spec("direct"), 4 * GiB);
+  std::vector<std::string> plain;
+  std::size_t settings = 0;
+  for (const FitCandidate& candidate : others) {
+    const std::string spec = candidate.label.substr(0, candidate.label.find(" with its defaults"));
+    EXPECT_EQ(candidate.policy.options.entries(true), allocator_from_spec(spec).options.entries(true)) << spec;
+    if (candidate.label.find(':') == std::string::npos) {
+      plain.push_back(spec);
+    } else {
+      ++settings;
+      EXPECT_EQ(candidate.policy.options.entries(true).size(), 1U) << spec;
+    }
+  }
+  EXPECT_EQ(plain, default_allocators());
+  EXPECT_GE(settings, 2U);
+}
+
 TEST(PlanOfHistory, IsMadeOfUpToTwoHundredThousandAllocations) {
   load_all_plugins();
   for (const std::uint64_t count : {PlanOfHistory::kMostAllocations, PlanOfHistory::kMostAllocations + 1}) {

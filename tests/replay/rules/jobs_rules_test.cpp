@@ -3,6 +3,8 @@
 #include "replay/support.h"
 
 #include <tenon/replay/jobs/process_pool.h>
+#include <tenon/runtime/allocator_spec.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
 
@@ -107,6 +109,16 @@ TEST(JobEnds, OfThoseThatAreGivenUpAreRowsWithoutFigures) {
     }
   }
   EXPECT_TRUE(run_jobs({}, 1).empty());
+}
+
+TEST(JobEnds, RowsWithoutFiguresHaveTheOptionsThatWereSetAndNoOthers) {
+  load_all_plugins();
+  StackConfig policy = allocator_from_spec("caching:max_split_size=64MiB");
+  const std::vector<std::pair<std::string, std::string>> set = {{"max_split_size", "64MiB"}};
+  const Trace trace = read_one(kFourEvents);
+  EXPECT_EQ(run_jobs({{&trace, &policy, "label", {}}}, 1, {}, [] { return true; }).front().options, set);
+  policy.policy.create = [](const AllocatorContext&) -> std::unique_ptr<Allocator> { ::_exit(7); };
+  EXPECT_EQ(run_jobs({{&trace, &policy, "label", {}}}, 1).front().options, set);
 }
 
 /// What children and this process see alike.
