@@ -319,6 +319,10 @@ TEST(Reentrant, TheModesOfTheThreadThatWaitsAreThoseOfTheOneThatGoesOn) {
     EXPECT_FALSE(Looking::seen.checks_nan) << "at depth " << depth;
     EXPECT_TRUE(Looking::seen.casts) << "at depth " << depth;
   }
+  for (const std::int64_t depth : {59, 60}) {
+    Looking::apply(tensor({1.0}, in_double()).requires_grad_(), depth).backward();
+    EXPECT_EQ(Looking::seen.thread == std::this_thread::get_id(), depth < 60) << "sixty of them fit a stack";
+  }
   Looking::apply(tensor({1.0}, in_double()).requires_grad_(), std::int64_t{150}).backward();
   EXPECT_FALSE(Looking::seen.has_anomaly_mode);
   EXPECT_FALSE(Looking::seen.casts);

@@ -1,6 +1,9 @@
 // What tables of what lives say, word for word, how long they are, and what a recording leaves behind.
 #include <tenon/tenon.h>
 
+#include <tenon/device/device_state.h>
+#include <tenon/memory/history/history.h>
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -145,6 +148,27 @@ TEST(LiveRecordingRules, EndsWithTheLastOneAndNestedOnesLeaveTheOuterOne) {
     EXPECT_EQ(refusal_of([] { memory::mark(); }), "");
   }
   EXPECT_NE(refusal_of([] { memory::mark(); }), "") << "the history of before keeps nothing that lives";
+  stop_memory_history();
+}
+
+TEST(LiveRecordingRules, NoHistoryGoesOnThatNobodyHadBegunAndOneWithoutStacksGetsThemMeanwhile) {
+  History& history = device_state(kCPU).history();
+  ASSERT_FALSE(history.recording());
+  {
+    const LiveRecording recording;
+    EXPECT_TRUE(history.recording());
+  }
+  EXPECT_FALSE(history.recording());
+  record_memory_history({.max_entries = 100, .stacks = StackContext::kNone});
+  {
+    const LiveRecording recording;
+    const Mark before = memory::mark();
+    const Tensor x = program::table_of(4);
+    const MarkDiff diff = memory::diff(before, memory::mark());
+    ASSERT_EQ(diff.rows.size(), 1U);
+    EXPECT_TRUE(diff.rows[0].site.starts_with("program::table_of")) << diff.rows[0].site;
+  }
+  EXPECT_EQ(history.settings().stacks, StackContext::kNone);
   stop_memory_history();
 }
 

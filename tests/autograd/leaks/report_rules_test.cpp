@@ -82,6 +82,9 @@ TEST(LeakReportRules, ACacheIsWhatHasAnotherSizeEachTimeAndOfThoseTheLargestIsSh
             "1.50 KiB a step: 15.0 KiB in 10 blocks (activation), HERE\n" + kHolds +
                 "    tensor [256] float32, made at HERE\n    2.00 KiB allocated at HERE\n");
   kept = {};
+  EXPECT_THAT(words_of(program::watched([&](int i) { kept += program::made(256 * (i % 3 + 1)); })), HasSubstr(kHolds))
+      << "of three sizes, but not each of another one";
+  kept = {};
   EXPECT_EQ(words_of(program::watched([&](int i) { kept += program::made(256 * (i + 1)); })),
             "7.50 KiB a step: 75.0 KiB in 10 blocks (activation), HERE\n"
             "  the program holds 10 tensors, each of another size, as a cache keyed by shape does: bound it\n"

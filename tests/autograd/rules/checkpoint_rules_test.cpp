@@ -110,6 +110,8 @@ TEST(CheckpointRules, APartRunsAgainAsItRanFirst) {
     y[0].sum().backward();
     EXPECT_FALSE(is_recomputing());
     EXPECT_FALSE(autocast::is_autocast_enabled(kCPU));
+    EXPECT_EQ(autocast::increment_nesting(), 1) << "no guard lives any more";
+    autocast::decrement_nesting();
     EXPECT_THAT(seen, ElementsAre(reentrant ? "first without casts" : "first with casts", "again with casts"));
     EXPECT_TRUE(allclose(x.grad(), x.detach().exp() * 3));
   }

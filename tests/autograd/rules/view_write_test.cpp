@@ -40,7 +40,7 @@ const std::vector<std::pair<std::string, ViewOf>>& views() {
       {"squeeze", [](const Tensor& x) { return x.narrow(0, 2, 1).squeeze(0); }},
       {"as_strided",
        [](const Tensor& x) {
-         return x.as_strided({2, 2}, {5, 1}, 1);
+         return x.as_strided({2, 2}, {5, 1}, x.storage_offset() + 1);
        }},
       {"all",
        [](const Tensor& x) {
@@ -175,6 +175,20 @@ TEST(ViewWrites, ToAConstantBaseMakeItPartOfTheHistory) {
       part.mul_(w);
       other.add_(x);
       return weighted(base, 0.7) + weighted(part, -0.2) + weighted(other, 0.3);
+    };
+    expect_gradients(program, {4}, of_view, view_name);
+  }
+}
+
+TEST(ViewWrites, AreRightWhereverInItsStorageABaseBegins) {
+  for (const auto& [view_name, view] : views()) {
+    const std::vector<std::int64_t> of_view = view(zeros({3, 4})).sizes().vec();
+    const auto program = [&view = view](const Tensor& x, const Tensor& w) {
+      const Tensor base = numbers({5, 4}, 2, 0.1).narrow(0, 1, 3).detach();  // its own base, behind a row
+      const Tensor part = view(base);
+      part.mul_(w);
+      base.mul_(x);
+      return weighted(base, 0.7) + weighted(part, -0.2);
     };
     expect_gradients(program, {4}, of_view, view_name);
   }

@@ -58,7 +58,37 @@ constexpr std::pair<const char*, const char*> kTemplates[] = {
     {"mtrace size", "= Start\n@ ./p:[0x401136] + 0x4006a0 $\n@ ./p:[0x401136] - 0x4006a0\n= End\n"},
     {"mtrace address", "= Start\n@ ./p:[0x401136] + $ 0x10\n@ ./p:[0x401136] - $\n= End\n"},
     {"mtrace place", "= Start\n@ ./p:[$] + 0x4006a0 0x10\n= End\n"},
-    {"mtrace realloc", "= Start\n@ ./p:[0x4] + 0x4006a0 0x10\n@ ./p:[0x4] < 0x4006a0\n@ ./p:[0x4] > $ $\n= End\n"}};
+    {"mtrace realloc", "= Start\n@ ./p:[0x4] + 0x4006a0 0x10\n@ ./p:[0x4] < 0x4006a0\n@ ./p:[0x4] > $ $\n= End\n"},
+    {"profiler time",
+     "[{\"name\":\"[memory]\",\"ts\":$,\"args\":{\"Addr\":16,\"Bytes\":512}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{"
+     "\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler time as text",
+     "[{\"name\":\"[memory]\",\"ts\":\"$\",\"args\":{\"Addr\":16,\"Bytes\":512}},{\"name\":\"[memory]\",\"ts\":5,"
+     "\"args\":{\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler fraction",
+     "[{\"name\":\"[memory]\",\"ts\":17.$,\"args\":{\"Addr\":16,\"Bytes\":512}},{\"name\":\"[memory]\",\"ts\":5,"
+     "\"args\":{\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler address",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":$,\"Bytes\":512}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{"
+     "\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler address as text",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":\"$\",\"Bytes\":512}},{\"name\":\"[memory]\",\"ts\":5,"
+     "\"args\":{\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler bytes",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":16,\"Bytes\":$}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{"
+     "\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler total",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":16,\"Bytes\":512,\"Total "
+     "Allocated\":$}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler reserved",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":16,\"Bytes\":512,\"Total "
+     "Reserved\":$}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler kind",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":16,\"Bytes\":512,\"Device "
+     "Type\":$}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{\"Addr\":32,\"Bytes\":64}}]"},
+    {"profiler device",
+     "[{\"name\":\"[memory]\",\"ts\":3,\"args\":{\"Addr\":16,\"Bytes\":512,\"Device Type\":1,\"Device "
+     "Id\":$}},{\"name\":\"[memory]\",\"ts\":5,\"args\":{\"Addr\":32,\"Bytes\":64}}]"}};
 
 constexpr const char* kNumbers[] = {"",
                                     "-1",
@@ -77,6 +107,11 @@ constexpr const char* kNumbers[] = {"",
                                     "free",
                                     "01",
                                     "1.5",
+                                    "-7.25",
+                                    "1e3",
+                                    "2e30",
+                                    "null",
+                                    "123456789",
                                     "4294967295",
                                     "4294967296",
                                     "1152921504606846976",
