@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "harness.h"
+#include "../harness.h"
 
 namespace tenon::conformance {
 namespace {

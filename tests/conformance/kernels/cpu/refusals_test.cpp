@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "harness.h"
+#include "../harness.h"
 
 namespace tenon::conformance {
 namespace {
