@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace tenon::conformance {
@@ -93,6 +94,8 @@ class Context final : public KernelContext {
     return scratches_.back()->data();
   }
 
+  i64 scratch_bytes() const { return static_cast<i64>(std::accumulate(sizes_.begin(), sizes_.end(), std::size_t{0})); }
+
   /// Waits for the kernel, and brings what it wrote to the host.
   void finish() {
     driver_.synchronize();
@@ -146,11 +149,15 @@ class LevelBench final : public Bench {
   DeviceDriver& driver() override { return backend_.device(0); }
   void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
            const void* attributes) override {
+    workspace_of(kernel, std::move(outputs), std::move(inputs), attributes);
+  }
+  i64 workspace_of(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
+                   const void* attributes) override {
     const auto found = kernels_.find(kernel);
     if (found == kernels_.end()) {
       require(kernel);
       ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
-      return;
+      return 0;
     }
     Context context(driver());
     std::vector<TensorView> out, in;
@@ -158,6 +165,7 @@ class LevelBench final : public Bench {
     for (const Tensor& t : inputs) in.push_back(context.view(t));
     found->second(context, out, in, attributes);
     context.finish();
+    return context.scratch_bytes();
   }
 
  private:

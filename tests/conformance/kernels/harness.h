@@ -108,6 +108,9 @@ class Bench {
   virtual void require(std::string_view kernel) const = 0;
   virtual void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
                    const void* attributes = nullptr) = 0;
+  /// Runs it, and says how many bytes of scratch it took.
+  virtual i64 workspace_of(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
+                           const void* attributes = nullptr) = 0;
   virtual DeviceDriver& driver() = 0;
 };
 

@@ -321,9 +321,22 @@ TEST(PackedWeightRules, FourOrEightBitsInGroupsAndBack) {
                 q::weight_only_linear(x, {packed.values, ones({3, 5}), packed.bits, 12});
               }),
               "quantized::weight_only_linear: scales of size [3, 5] for a weight of size (3, 12)");
+    EXPECT_EQ(message_of([&] {
+                q::weight_only_linear(x, {packed.values, ones({3, 0}), packed.bits, 12});
+              }),
+              "quantized::weight_only_linear: scales of size [3, 0] for a weight of size (3, 12)");
   }
   EXPECT_THROW(q::weight_only_linear(x, {eight.values, eight.scales, 8, 11}), Error);
   EXPECT_THROW(q::weight_only_linear(zeros({2, 12}, kInt64), eight), Error);
+}
+
+TEST(WeightOnlyRules, OfNoColumnsTheBiasIsLeft) {
+  const Tensor bias = eighths({3});
+  with_and_without({"weight_only_linear"}, [&] {
+    const q::PackedWeight nothing{zeros({3, 0}, kInt8), ones({3, 1}), 8, 0};
+    EXPECT_TRUE(q::weight_only_linear(ones({2, 0}), nothing, bias).equal(bias.expand({2, 3})));
+    EXPECT_TRUE(q::weight_only_linear(ones({2, 0}), nothing).equal(zeros({2, 3})));
+  });
 }
 
 }  // namespace

@@ -230,7 +230,8 @@ std::int64_t check_weight_only(const Tensor& x, const PackedWeight& weight, cons
   if (x.dim() == 0 || x.size(-1) != in || (in != stored && (weight.bits != 4 || in + 1 != stored)))
     throw Error(
         fmt::format("{}: an input of size {} and a weight of size ({}, {})", op, to_string(x.sizes()), out, in));
-  if (weight.scales.dim() != 2 || weight.scales.size(0) != out || in % weight.scales.size(1) != 0)
+  if (weight.scales.dim() != 2 || weight.scales.size(0) != out || weight.scales.size(1) == 0 ||
+      in % weight.scales.size(1) != 0)
     throw Error(fmt::format("{}: scales of size {} for a weight of size ({}, {})", op, to_string(weight.scales.sizes()),
                             out, in));
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || !bias.is_floating_point()))

@@ -47,7 +47,7 @@ void weight_only_linear(KernelContext& context, Views outputs, Views inputs, con
   const i64 rows = x.sizes[0], columns = x.sizes[1], features = y.sizes[1];
   if (rows == 0 || features == 0) return;
   const Weights w{at(inputs, 1).data, static_cast<const float*>(at(inputs, 2).data), columns,
-                  a.group > 0 ? a.group : columns};
+                  a.group > 0 ? a.group : larger<i64>(1, columns)};
   const i64 row_bytes = larger<i64>(1, columns) * static_cast<i64>(sizeof(float));
   const i64 block = smaller(features, larger<i64>(1, kBlockBytes / row_bytes));
   const i64 blocks = (features + block - 1) / block;

@@ -1,0 +1,166 @@
+// How much scratch the cpu's kernels take, for how many threads: for each thread what it needs at a time, as each
+// kernel's own loops have it. Less is overrun, which the kit sees; more is memory that a step has not.
+#include <tenon/kernel/attributes/attention.h>
+#include <tenon/kernel/attributes/linear.h>
+#include <tenon/kernel/attributes/paged_attention.h>
+#include <tenon/kernel/attributes/quantization.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "../harness.h"
+
+namespace tenon::conformance {
+namespace {
+
+constexpr i64 kBlockOfQueries = 64;
+
+void for_threads(const std::function<void(Bench&, i64)>& test) {
+  Bench& bench = *benches().front();
+  if (!bench.is_whole()) GTEST_SKIP() << "of the cpu";
+  bench.enter();
+  for (const int threads : {1, 2, 3, 7}) {
+    SCOPED_TRACE(::testing::Message() << threads << " threads");
+    bench.driver().set_threads(threads);
+    test(bench, threads);
+  }
+}
+
+Tensor filled(Dtype dtype, const Sizes& sizes) {
+  return Tensor(dtype, sizes).fill([](i64 i) { return static_cast<double>(i % 5 - 2) / 4; });
+}
+i64 pieces(i64 whole, i64 size) { return (whole + size - 1) / size; }
+
+// The scores of 64 queries at most, and what is converted of 16 bits: a head's keys and values, and those queries.
+TEST(Workspace, OfAttentionIsThatOfABlockOfQueriesForEachThread) {
+  struct Case {
+    i64 batch, heads, length, keys, width, value_width;
+  };
+  for_threads([](Bench& bench, i64 threads) {
+    for (const Case& c : {Case{1, 1, 1, 1, 1, 1}, Case{1, 2, 63, 5, 4, 3}, Case{1, 1, 64, 65, 8, 2},
+                          Case{2, 1, 65, 70, 3, 8}, Case{1, 1, 130, 9, 5, 5}, Case{3, 2, 7, 33, 4, 6}}) {
+      for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
+        SCOPED_TRACE(::testing::Message() << c.length << " on " << c.keys << " " << name_of(dtype));
+        const Dtype computed = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+        const auto of = [&](i64 rows, i64 columns) { return filled(dtype, {c.batch, c.heads, rows, columns}); };
+        const Tensor q = of(c.length, c.width), k = of(c.keys, c.width), v = of(c.keys, c.value_width),
+                     dy = of(c.length, c.value_width);
+        Tensor y(dtype, dy.sizes()), lse(computed, {c.batch, c.heads, c.length}), dq(dtype, q.sizes()),
+            dk(dtype, k.sizes()), dv(dtype, v.sizes());
+        const AttentionAttributes a{.scale = 0.5};
+        const i64 element = dtype == Dtype::kFloat64 ? 8 : 4, most = std::min(kBlockOfQueries, c.length);
+        const i64 widths = c.width + c.value_width, is_converted = dtype == Dtype::kFloat16 ? 1 : 0;
+        EXPECT_EQ(bench.workspace_of("attention", {y, lse}, {q, k, v, Tensor()}, &a),
+                  std::min(threads, c.batch * c.heads * pieces(c.length, kBlockOfQueries)) *
+                      (most * c.keys + is_converted * (most + c.keys) * widths) * element);
+        EXPECT_EQ(
+            bench.workspace_of("attention_backward", {dq, dk, dv}, {dy, q, k, v, y, lse, Tensor()}, &a),
+            std::min(threads, c.batch * c.heads) *
+                (2 * most * c.keys + is_converted * (most * (2 * c.width + c.value_width) + 2 * c.keys * widths)) *
+                element);
+      }
+    }
+  });
+}
+
+// Scores, results and what is widened. Heads that share few keys take them together, for the symbol that comes next.
+TEST(Workspace, OfPagedAttentionIsThatOfARowOfScoresForEachThread) {
+  struct Case {
+    i64 count, length, heads, shared, depth, page;
+  };
+  for_threads([](Bench& bench, i64 threads) {
+    for (const Case& c : {Case{1, 1, 1, 1, 1, 4}, Case{1, 13, 8, 2, 8, 4}, Case{1, 30, 10, 5, 3, 8},
+                          Case{1, 9, 8, 1, 4, 16}, Case{1, 9, 9, 1, 4, 16}, Case{1, 9, 140, 2, 2, 3},
+                          Case{2, 9, 4, 2, 8, 4}, Case{64, 70, 1, 1, 4, 8}, Case{65, 70, 1, 1, 4, 8}}) {
+      for (const Dtype dtype : kFloats) {
+        SCOPED_TRACE(::testing::Message() << c.count << " of " << c.length << ", " << c.heads << " heads on "
+                                          << c.shared << " " << name_of(dtype));
+        std::vector<Tensor> inputs{filled(dtype, {c.count, c.heads, c.depth})};
+        for (i64 begin = 0; begin < c.length; begin += c.page)
+          inputs.push_back(filled(dtype, {2, c.page, c.shared, c.depth}));
+        Tensor y(dtype, inputs[0].sizes());
+        const PagedAttentionAttributes a{.scale = 0.5, .length = c.length};
+        const i64 group = c.heads / c.shared, of = c.count == 1 ? group : c.count;
+        const bool is_few = c.count == 1 && group <= 8;
+        const i64 units = is_few ? c.shared : pieces(of, 64) * (c.count == 1 ? c.shared : c.heads);
+        const i64 parts = std::min(threads, units);
+        const i64 rows = is_few ? pieces(c.shared, parts) * group : std::min<i64>(64, of);
+        const i64 element = dtype == Dtype::kFloat64 ? 8 : 4;
+        EXPECT_EQ(bench.workspace_of("paged_attention", {y}, inputs, &a),
+                  parts * (rows * (c.length + 2 * c.depth) + c.page * c.depth) * element);
+      }
+    }
+  });
+}
+
+// Rows of the weights that are 256 KiB as floats, one at least.
+TEST(Workspace, OfWeightsAloneIsThatOfABlockOfTheirRowsForEachThread) {
+  for_threads([](Bench& bench, i64 threads) {
+    for (const auto& [columns, features] : std::vector<std::pair<i64, i64>>{{0, 3},
+                                                                            {1, 1},
+                                                                            {64, 10},
+                                                                            {1024, 63},
+                                                                            {1024, 64},
+                                                                            {1024, 65},
+                                                                            {1024, 300},
+                                                                            {32768, 5},
+                                                                            {65536, 3},
+                                                                            {65540, 3}}) {
+      for (const int bits : {8, 4}) {
+        SCOPED_TRACE(::testing::Message() << columns << " to " << features << " of " << bits << " bits");
+        const Tensor x = filled(Dtype::kFloat32, {2, columns});
+        Tensor w(bits == 8 ? Dtype::kInt8 : Dtype::kUInt8, {features, bits == 8 ? columns : (columns + 1) / 2});
+        for (char& byte : w.memory()) byte = static_cast<char>((&byte - w.memory().data()) % 101);
+        const Tensor scales = filled(Dtype::kFloat32, {features, 1}), bias = filled(Dtype::kFloat32, {features});
+        Tensor y(Dtype::kFloat32, {2, features}), plain(Dtype::kFloat32, {2, features});
+        const WeightOnlyAttributes a{.bits = bits};
+        const i64 row = std::max<i64>(1, columns) * 4, block = std::min(features, std::max<i64>(1, (256 << 10) / row));
+        EXPECT_EQ(bench.workspace_of("weight_only_linear", {y}, {x, w, scales, bias}, &a),
+                  std::min(threads, pieces(features, block)) * block * row);
+        bench.run("weight_only_linear", {plain}, {x, w, scales, Tensor()}, &a);
+        for (i64 i = 0; i < y.count(); ++i) {
+          double sum = 0;
+          const i64 feature = i % features, bytes = w.size(1);
+          for (i64 k = 0; k < columns; ++k) {
+            const auto byte = static_cast<unsigned char>(
+                w.memory()[static_cast<std::size_t>(feature * bytes + (bits == 8 ? k : k / 2))]);
+            const int weight = bits == 8 ? static_cast<signed char>(byte) : (k % 2 == 0 ? byte & 15 : byte >> 4) - 8;
+            sum += static_cast<const float*>(x.view().data)[i / features * columns + k] * weight;
+          }
+          sum *= scales.real(feature);
+          ASSERT_NEAR(plain.real(i), sum, 1e-3) << i;
+          ASSERT_NEAR(y.real(i), sum + bias.real(feature), 1e-3) << i;
+        }
+      }
+    }
+  });
+}
+
+// Windows unfolded to columns, for each thread's pictures one at a time; a gradient of the weights for each.
+TEST(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
+  for_threads([](Bench& bench, i64 threads) {
+    for (const i64 batch : {1, 2, 5}) {
+      for (const i64 groups : {1, 2}) {
+        const Tensor x = filled(Dtype::kFloat64, {batch, 4, 5, 6}), w = filled(Dtype::kFloat64, {6, 4 / groups, 3, 2}),
+                     dy = filled(Dtype::kFloat64, {batch, 6, 3, 5});
+        Tensor y(Dtype::kFloat64, dy.sizes()), dx(Dtype::kFloat64, x.sizes()), dw(Dtype::kFloat64, w.sizes());
+        const ConvAttributes a{.groups = groups};
+        const i64 rows = 4 / groups * 6, parts = std::min(threads, batch), columns = pieces(rows * 15 * 8, 64) * 64;
+        for (const char* suffix : {"", ".workspace"}) {
+          EXPECT_EQ(bench.workspace_of(std::string("conv") + suffix, {y}, {x, w, Tensor()}, &a), parts * columns);
+          EXPECT_EQ(bench.workspace_of(std::string("conv_backward_input") + suffix, {dx}, {dy, w}, &a),
+                    parts * columns);
+          EXPECT_EQ(bench.workspace_of(std::string("conv_backward_weight") + suffix, {dw}, {dy, x}, &a),
+                    parts * (columns + 6 * rows * 8));
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tenon::conformance
