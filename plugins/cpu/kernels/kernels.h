@@ -40,7 +40,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, std::int64_t multip
 struct LevelFunctions {
   /// Copies `source` into `destination` of the same sizes; any strides, any two dtypes.
   void (*copy)(const TensorView& destination, const TensorView& source);
-  /// kernels/nn/channel_blocks.h: elements of 16 bits, on the calling thread.
+  /// kernels/nn/channel_blocks.h, on the calling thread.
   void (*to_channel_blocks)(void* blocks, const void* plain, const ChannelBlocks& shape);
   void (*from_channel_blocks)(void* plain, const void* blocks, const ChannelBlocks& shape);
   /// kernels/nn/winograd.h.

@@ -1,74 +1,112 @@
-// Moves between channel rows and blocks of 16 channels: transpositions of 16 x 16 elements in vector registers.
-// oneDNN's own reorder of 16 bits takes an element at a time.
+// Moves between channel rows and blocks of channels: transpositions of squares of 8 x 8 elements in vector registers.
+// oneDNN's own reorders take elements of 16 bits one at a time, and are slow where the channels do not fill their
+// blocks.
 #include "kernels/nn/channel_blocks.h"
+
+#include <type_traits>
 
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
-constexpr i64 kSide = ChannelBlocks::kChannels;
-using Row = u16 __attribute__((vector_size(2 * kSide)));
+constexpr int kSide = 8;  // of a square
+using Floats = float __attribute__((vector_size(kSide * sizeof(float))));
+using Words = u16 __attribute__((vector_size(kSide * sizeof(u16))));
+template <class T>
+using Row = std::conditional_t<std::is_same_v<T, float>, Floats, Words>;
 
-// Element (i, j) of a square of 16 x 16 goes to (j, i); rows lie the given numbers of elements apart.
-void transpose_square(u16* to, i64 to_row, const u16* from, i64 from_row) {
-  Row a[kSide], b[kSide];
-#pragma GCC unroll 16
-  for (i64 i = 0; i < kSide; ++i) __builtin_memcpy(&a[i], from + i * from_row, sizeof(Row));
-  // Each pass takes the elements of two rows in turn, and so moves the highest bit of the row's number to the lowest of
-  // the column's and the column's highest to the row's lowest: four of them exchange both.
-  const auto pass = [](const Row* in, Row* out) {
-#pragma GCC unroll 8
-    for (i64 i = 0; i < kSide / 2; ++i) {
-      const Row &one = in[i], &other = in[i + kSide / 2];
-      out[2 * i] = __builtin_shufflevector(one, other, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      out[2 * i + 1] =
-          __builtin_shufflevector(one, other, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    }
-  };
-  pass(a, b);
-  pass(b, a);
-  pass(a, b);
-  pass(b, a);
-#pragma GCC unroll 16
-  for (i64 i = 0; i < kSide; ++i) __builtin_memcpy(to + i * to_row, &a[i], sizeof(Row));
+// Takes the elements of two rows in turn: this moves the highest bit of the row's number to the lowest of the column's
+// and the column's highest to the row's lowest. Three of them exchange both.
+template <class R>
+void pass(const R* in, R* out) {
+#pragma GCC unroll 4
+  for (int i = 0; i < kSide / 2; ++i) {
+    out[2 * i] = __builtin_shufflevector(in[i], in[i + kSide / 2], 0, 8, 1, 9, 2, 10, 3, 11);
+    out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + kSide / 2], 4, 12, 5, 13, 6, 14, 7, 15);
+  }
 }
 
-// body(block's first element, plain's first element) for 16 channels of a picture.
+// Element (i, j) of a square goes to (j, i); rows lie the given numbers of elements apart. Of `from` only the first
+// `rows_in` rows are read, as if the others were 0, and of `to` only the first `rows_out` are written.
+template <class T>
+void transpose_square(T* to, i64 to_row, i64 rows_out, const T* from, i64 from_row, i64 rows_in) {
+  Row<T> a[kSide], b[kSide];
+#pragma GCC unroll 8
+  for (i64 i = 0; i < kSide; ++i) {
+    a[i] = Row<T>{};
+    if (i < rows_in) __builtin_memcpy(&a[i], from + i * from_row, sizeof(Row<T>));
+  }
+  pass(a, b);
+  pass(b, a);
+  pass(a, b);
+#pragma GCC unroll 8
+  for (i64 i = 0; i < kSide; ++i) {
+    if (i < rows_out) __builtin_memcpy(to + i * to_row, &b[i], sizeof(Row<T>));
+  }
+}
+
+// body(first element in blocks, first element in plain, channels) for up to 8 channels of a picture that lie together.
 template <class F>
-void each_block(const ChannelBlocks& shape, const F& body) {
-  const i64 blocks = shape.channels / kSide;
+void each_square_row(const ChannelBlocks& shape, const F& body) {
   for (i64 n = 0; n < shape.pictures; ++n) {
-    for (i64 c = 0; c < blocks; ++c) {
-      body((n * blocks + c) * shape.plane * kSide, n * shape.plain_step + c * kSide * shape.plane);
+    for (i64 c = 0; c < shape.blocks() * shape.block; c += kSide) {
+      const i64 block = c / shape.block, within = c % shape.block;
+      body(n * shape.picture_elements() + block * shape.plane * shape.block + within,
+           n * shape.plain_step + c * shape.plane, larger<i64>(0, smaller<i64>(kSide, shape.channels - c)));
     }
   }
+}
+
+template <class T>
+void to_blocks(T* blocks, const T* plain, const ChannelBlocks& shape) {
+  each_square_row(shape, [&](i64 in_blocks, i64 in_plain, i64 channels) {
+    T* const to = blocks + in_blocks;
+    const T* const from = plain + in_plain;
+    i64 p = 0;
+    if (channels == kSide) {
+      for (; p + kSide <= shape.plane; p += kSide)
+        transpose_square(to + p * shape.block, shape.block, kSide, from + p, shape.plane, kSide);
+    } else {
+      for (; p + kSide <= shape.plane; p += kSide)
+        transpose_square(to + p * shape.block, shape.block, kSide, from + p, shape.plane, channels);
+    }
+    for (; p < shape.plane; ++p) {
+      for (i64 c = 0; c < kSide; ++c) to[p * shape.block + c] = c < channels ? from[c * shape.plane + p] : T(0);
+    }
+  });
+}
+
+template <class T>
+void from_blocks(T* plain, const T* blocks, const ChannelBlocks& shape) {
+  each_square_row(shape, [&](i64 in_blocks, i64 in_plain, i64 channels) {
+    T* const to = plain + in_plain;
+    const T* const from = blocks + in_blocks;
+    i64 p = 0;
+    if (channels == kSide) {
+      for (; p + kSide <= shape.plane; p += kSide)
+        transpose_square(to + p, shape.plane, kSide, from + p * shape.block, shape.block, kSide);
+    } else {
+      for (; p + kSide <= shape.plane; p += kSide)
+        transpose_square(to + p, shape.plane, channels, from + p * shape.block, shape.block, kSide);
+    }
+    for (; p < shape.plane; ++p) {
+      for (i64 c = 0; c < channels; ++c) to[c * shape.plane + p] = from[p * shape.block + c];
+    }
+  });
 }
 
 }  // namespace
 
 void to_channel_blocks(void* blocks, const void* plain, const ChannelBlocks& shape) {
-  each_block(shape, [&](i64 block, i64 first) {
-    u16* const to = static_cast<u16*>(blocks) + block;
-    const u16* const from = static_cast<const u16*>(plain) + first;
-    i64 p = 0;
-    for (; p + kSide <= shape.plane; p += kSide) transpose_square(to + p * kSide, kSide, from + p, shape.plane);
-    for (; p < shape.plane; ++p) {
-      for (i64 c = 0; c < kSide; ++c) to[p * kSide + c] = from[c * shape.plane + p];
-    }
-  });
+  if (shape.element_bytes == 4) return to_blocks(static_cast<float*>(blocks), static_cast<const float*>(plain), shape);
+  to_blocks(static_cast<u16*>(blocks), static_cast<const u16*>(plain), shape);
 }
 
 void from_channel_blocks(void* plain, const void* blocks, const ChannelBlocks& shape) {
-  each_block(shape, [&](i64 block, i64 first) {
-    u16* const to = static_cast<u16*>(plain) + first;
-    const u16* const from = static_cast<const u16*>(blocks) + block;
-    i64 p = 0;
-    for (; p + kSide <= shape.plane; p += kSide) transpose_square(to + p, shape.plane, from + p * kSide, kSide);
-    for (; p < shape.plane; ++p) {
-      for (i64 c = 0; c < kSide; ++c) to[c * shape.plane + p] = from[p * kSide + c];
-    }
-  });
+  if (shape.element_bytes == 4)
+    return from_blocks(static_cast<float*>(plain), static_cast<const float*>(blocks), shape);
+  from_blocks(static_cast<u16*>(plain), static_cast<const u16*>(blocks), shape);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_LEVEL

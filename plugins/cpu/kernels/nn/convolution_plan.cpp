@@ -45,25 +45,25 @@ std::optional<std::pair<memory::desc, std::size_t>> part_of(const memory::desc& 
                                         memory::data_type_size(whole.data_type()));
 }
 
-/// Whether pictures of 16 bits lie by channel in `plain` and in whole blocks of 16 channels in `blocked`.
+/// How pictures that lie by channel in `plain` go to blocks of channels in `blocked`; nothing where they do not.
 std::optional<ChannelBlocks> channel_blocks(const memory::desc& plain, const memory::desc& blocked) {
   const dnnl_memory_desc_t &ours = plain.data, &theirs = blocked.data;
   const auto &rows = ours.format_desc.blocking, &blocks = theirs.format_desc.blocking;
-  constexpr i64 kBlock = ChannelBlocks::kChannels;
-  if (memory::data_type_size(plain.data_type()) != 2 || plain.data_type() != blocked.data_type()) return std::nullopt;
+  const auto element_bytes = static_cast<i64>(memory::data_type_size(plain.data_type()));
+  if ((element_bytes != 2 && element_bytes != 4) || plain.data_type() != blocked.data_type()) return std::nullopt;
   if (ours.format_kind != dnnl_blocked || theirs.format_kind != dnnl_blocked || ours.ndims < 3) return std::nullopt;
-  if (rows.inner_nblks != 0 || blocks.inner_nblks != 1 || blocks.inner_idxs[0] != 1 || blocks.inner_blks[0] != kBlock)
-    return std::nullopt;
-  if (ours.dims[1] % kBlock != 0 || theirs.padded_dims[1] != ours.dims[1]) return std::nullopt;
+  if (rows.inner_nblks != 0 || blocks.inner_nblks != 1 || blocks.inner_idxs[0] != 1) return std::nullopt;
+  const i64 block = blocks.inner_blks[0], channels = ours.dims[1];
+  if (block != 8 && block != 16) return std::nullopt;
   i64 plane = 1;
   for (int d = ours.ndims - 1; d >= 2; --d) {
-    if (rows.strides[d] != plane || blocks.strides[d] != plane * kBlock) return std::nullopt;
+    if (rows.strides[d] != plane || blocks.strides[d] != plane * block) return std::nullopt;
     plane *= ours.dims[d];
   }
-  const i64 channels = ours.dims[1];
-  if (rows.strides[1] != plane || blocks.strides[1] != plane * kBlock || blocks.strides[0] != channels * plane)
+  const ChannelBlocks shape{ours.dims[0], channels, plane, rows.strides[0], block, element_bytes};
+  if (rows.strides[1] != plane || blocks.strides[1] != plane * block || blocks.strides[0] != shape.picture_elements())
     return std::nullopt;
-  return ChannelBlocks{ours.dims[0], channels, plane, rows.strides[0]};
+  return shape;
 }
 
 /// Whether an element of the window meets padding alone, wherever the window lies.
@@ -226,9 +226,8 @@ void Side::connect(const memory::desc& ours, const memory::desc& theirs, bool in
 void Side::move_blocks(char* from, char* to, i64 first_picture, i64 count) const {
   ChannelBlocks pictures = *blocks_;
   pictures.pictures = count;
-  const auto element = static_cast<i64>(memory::data_type_size(plain.data_type()));
-  const i64 in_rows = first_picture * pictures.plain_step * element;
-  const i64 in_blocks = first_picture * pictures.channels * pictures.plane * element;
+  const i64 in_rows = first_picture * pictures.plain_step * pictures.element_bytes;
+  const i64 in_blocks = first_picture * pictures.picture_elements() * pictures.element_bytes;
   if (into_onednn) {
     level_functions().to_channel_blocks(to + in_blocks, from + in_rows, pictures);
   } else {
