@@ -147,10 +147,6 @@ class LevelBench final : public Bench {
     if (!has(kernel) && !is_whole()) throw MissingKernel{std::string(kernel)};
   }
   DeviceDriver& driver() override { return backend_.device(0); }
-  void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
-           const void* attributes) override {
-    workspace_of(kernel, std::move(outputs), std::move(inputs), attributes);
-  }
   i64 workspace_of(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
                    const void* attributes) override {
     const auto found = kernels_.find(kernel);

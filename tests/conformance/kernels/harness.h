@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tenon::conformance {
@@ -106,8 +107,10 @@ class Bench {
   virtual bool is_whole() const = 0;
   /// For tests of what a kernel refuses: skips the test where the backend need not have it and has not.
   virtual void require(std::string_view kernel) const = 0;
-  virtual void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
-                   const void* attributes = nullptr) = 0;
+  void run(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
+           const void* attributes = nullptr) {
+    workspace_of(kernel, std::move(outputs), std::move(inputs), attributes);
+  }
   /// Runs it, and says how many bytes of scratch it took.
   virtual i64 workspace_of(std::string_view kernel, std::vector<Tensor> outputs, std::vector<Tensor> inputs,
                            const void* attributes = nullptr) = 0;

@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "../harness.h"
+#include "cpu_case.h"
 
 namespace tenon::conformance {
 namespace {
 
+using ConvolutionTiles = CpuCase;
+using ConvolutionProducts = CpuCase;
 using Numbers = std::vector<float>;
 
 i64 product_of(const Sizes& sizes) {
@@ -105,7 +107,6 @@ constexpr ConvAttributes window_of(i64 padding) { return {.padding = {padding, p
 
 /// 512 tiles for each thread are computed as such.
 void expect_tiles(const Tiled& t, const std::vector<int>& thread_counts) {
-  if (!benches().front()->is_whole()) GTEST_SKIP() << "of the cpu";
   const TiledNumbers wanted(t);
   const ConvAttributes a = window_of(t.padding);
   for_each_bench([&](Bench& bench) {
@@ -145,12 +146,11 @@ void expect_tiles(const Tiled& t, const std::vector<int>& thread_counts) {
 }
 
 // The tiles of a chunk are lines of them: here 11 of 23, so that the last chunk has fewer.
-TEST(ConvolutionTiles, OfOnePictureWhoseLastOnesAreHalf) { expect_tiles({64, 66, 46, 45, 1}, {1, 3}); }
-TEST(ConvolutionTiles, OfPicturesThatFillThemWithoutPadding) { expect_tiles({65, 64, 34, 34, 0}, {1, 2}); }
-TEST(ConvolutionTiles, OfChunksThatGoAcrossPicturesWithWidePadding) { expect_tiles({64, 64, 25, 26, 2}, {1}); }
+TEST_F(ConvolutionTiles, OfOnePictureWhoseLastOnesAreHalf) { expect_tiles({64, 66, 46, 45, 1}, {1, 3}); }
+TEST_F(ConvolutionTiles, OfPicturesThatFillThemWithoutPadding) { expect_tiles({65, 64, 34, 34, 0}, {1, 2}); }
+TEST_F(ConvolutionTiles, OfChunksThatGoAcrossPicturesWithWidePadding) { expect_tiles({64, 64, 25, 26, 2}, {1}); }
 
-TEST(ConvolutionTiles, AnInfiniteElementReachesItsOwnSumsAlone) {
-  if (!benches().front()->is_whole()) GTEST_SKIP() << "of the cpu";
+TEST_F(ConvolutionTiles, AnInfiniteElementReachesItsOwnSumsAlone) {
   const ConvAttributes a = window_of(1);
   const Numbers ones(static_cast<std::size_t>(64 * 46 * 45), 1.0F), weights(64 * 64 * 9, 1.0F);
   const auto is_near = [](i64 one, i64 other) { return one - other >= -1 && one - other <= 1; };
@@ -203,7 +203,7 @@ i64 tile_workspace(i64 batch, i64 channels, i64 height, i64 width, i64 in_width,
 }
 
 // Which way is taken, at each of its bounds, and with how much room.
-TEST(ConvolutionTiles, AreTakenWithinTheirBoundsWithTheRoomThatTheyNeed) {
+TEST_F(ConvolutionTiles, AreTakenWithinTheirBoundsWithTheRoomThatTheyNeed) {
   struct Case {
     i64 batch, in, out, height, width;
     ConvAttributes a;
@@ -244,7 +244,6 @@ TEST(ConvolutionTiles, AreTakenWithinTheirBoundsWithTheRoomThatTheyNeed) {
       {2, 64, 64, 34, 34, none, false, {2, 3}},
   };
   Bench& bench = *benches().front();
-  if (!bench.is_whole()) GTEST_SKIP() << "of the cpu";
   bench.enter();
   for (const Case& c : cases) {
     SCOPED_TRACE(::testing::Message() << c.batch << " x " << c.in << " x " << c.height << " x " << c.width << " to "
@@ -327,9 +326,8 @@ std::vector<Pointwise> pointwise_cases() {
           {70, 10, 64, {2, 3}, {1, 1}}};
 }
 
-TEST(ConvolutionProducts, OfWindowsOfOneElementAreThoseOfLoops) {
+TEST_F(ConvolutionProducts, OfWindowsOfOneElementAreThoseOfLoops) {
   Bench& bench = *benches().front();
-  if (!bench.is_whole()) GTEST_SKIP() << "of the cpu";
   bench.enter();
   for (const Pointwise& p : pointwise_cases()) {
     const Sizes x_sizes = p.sizes(p.in, p.input), y_sizes = p.sizes(p.out, p.output()), places = p.places();

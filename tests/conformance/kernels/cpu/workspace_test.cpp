@@ -12,16 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "../harness.h"
+#include "cpu_case.h"
 
 namespace tenon::conformance {
 namespace {
+
+using Workspace = CpuCase;
 
 constexpr i64 kBlockOfQueries = 64;
 
 void for_threads(const std::function<void(Bench&, i64)>& test) {
   Bench& bench = *benches().front();
-  if (!bench.is_whole()) GTEST_SKIP() << "of the cpu";
   bench.enter();
   for (const int threads : {1, 2, 3, 7}) {
     SCOPED_TRACE(::testing::Message() << threads << " threads");
@@ -36,7 +37,7 @@ Tensor filled(Dtype dtype, const Sizes& sizes) {
 i64 pieces(i64 whole, i64 size) { return (whole + size - 1) / size; }
 
 // The scores of 64 queries at most, and what is converted of 16 bits: a head's keys and values, and those queries.
-TEST(Workspace, OfAttentionIsThatOfABlockOfQueriesForEachThread) {
+TEST_F(Workspace, OfAttentionIsThatOfABlockOfQueriesForEachThread) {
   struct Case {
     i64 batch, heads, length, keys, width, value_width;
   };
@@ -68,7 +69,7 @@ TEST(Workspace, OfAttentionIsThatOfABlockOfQueriesForEachThread) {
 }
 
 // Scores, results and what is widened. Heads that share few keys take them together, for the symbol that comes next.
-TEST(Workspace, OfPagedAttentionIsThatOfARowOfScoresForEachThread) {
+TEST_F(Workspace, OfPagedAttentionIsThatOfARowOfScoresForEachThread) {
   struct Case {
     i64 count, length, heads, shared, depth, page;
   };
@@ -98,7 +99,7 @@ TEST(Workspace, OfPagedAttentionIsThatOfARowOfScoresForEachThread) {
 }
 
 // Rows of the weights that are 256 KiB as floats, one at least.
-TEST(Workspace, OfWeightsAloneIsThatOfABlockOfTheirRowsForEachThread) {
+TEST_F(Workspace, OfWeightsAloneIsThatOfABlockOfTheirRowsForEachThread) {
   for_threads([](Bench& bench, i64 threads) {
     for (const auto& [columns, features] : std::vector<std::pair<i64, i64>>{{0, 3},
                                                                             {1, 1},
@@ -141,7 +142,7 @@ TEST(Workspace, OfWeightsAloneIsThatOfABlockOfTheirRowsForEachThread) {
 }
 
 // Windows unfolded to columns, for each thread's pictures one at a time; a gradient of the weights for each.
-TEST(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
+TEST_F(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
   for_threads([](Bench& bench, i64 threads) {
     for (const i64 batch : {1, 2, 5}) {
       for (const i64 groups : {1, 2}) {
