@@ -46,31 +46,31 @@ void transpose_square(T* to, i64 to_row, i64 rows_out, const T* from, i64 from_r
   }
 }
 
-// body(first element in blocks, first element in plain, channels) for up to 8 channels of a picture that lie together.
+// body(first element in blocks, first element in plain, channels) for up to 8 channels of a picture that lie together:
+// their number is a constant where they are 8, so that nothing is asked for each row of a square then.
 template <class F>
 void each_square_row(const ChannelBlocks& shape, const F& body) {
   for (i64 n = 0; n < shape.pictures; ++n) {
     for (i64 c = 0; c < shape.blocks() * shape.block; c += kSide) {
-      const i64 block = c / shape.block, within = c % shape.block;
-      body(n * shape.picture_elements() + block * shape.plane * shape.block + within,
-           n * shape.plain_step + c * shape.plane, larger<i64>(0, smaller<i64>(kSide, shape.channels - c)));
+      const i64 in_block = c / shape.block * shape.plane * shape.block + c % shape.block;
+      const i64 in_blocks = n * shape.picture_elements() + in_block, in_plain = n * shape.plain_step + c * shape.plane;
+      if (c + kSide <= shape.channels) {
+        body(in_blocks, in_plain, std::integral_constant<i64, kSide>());
+      } else {
+        body(in_blocks, in_plain, larger<i64>(0, shape.channels - c));
+      }
     }
   }
 }
 
 template <class T>
 void to_blocks(T* blocks, const T* plain, const ChannelBlocks& shape) {
-  each_square_row(shape, [&](i64 in_blocks, i64 in_plain, i64 channels) {
+  each_square_row(shape, [&](i64 in_blocks, i64 in_plain, auto channels) {
     T* const to = blocks + in_blocks;
     const T* const from = plain + in_plain;
     i64 p = 0;
-    if (channels == kSide) {
-      for (; p + kSide <= shape.plane; p += kSide)
-        transpose_square(to + p * shape.block, shape.block, kSide, from + p, shape.plane, kSide);
-    } else {
-      for (; p + kSide <= shape.plane; p += kSide)
-        transpose_square(to + p * shape.block, shape.block, kSide, from + p, shape.plane, channels);
-    }
+    for (; p + kSide <= shape.plane; p += kSide)
+      transpose_square(to + p * shape.block, shape.block, kSide, from + p, shape.plane, channels);
     for (; p < shape.plane; ++p) {
       for (i64 c = 0; c < kSide; ++c) to[p * shape.block + c] = c < channels ? from[c * shape.plane + p] : T(0);
     }
@@ -79,17 +79,12 @@ void to_blocks(T* blocks, const T* plain, const ChannelBlocks& shape) {
 
 template <class T>
 void from_blocks(T* plain, const T* blocks, const ChannelBlocks& shape) {
-  each_square_row(shape, [&](i64 in_blocks, i64 in_plain, i64 channels) {
+  each_square_row(shape, [&](i64 in_blocks, i64 in_plain, auto channels) {
     T* const to = plain + in_plain;
     const T* const from = blocks + in_blocks;
     i64 p = 0;
-    if (channels == kSide) {
-      for (; p + kSide <= shape.plane; p += kSide)
-        transpose_square(to + p, shape.plane, kSide, from + p * shape.block, shape.block, kSide);
-    } else {
-      for (; p + kSide <= shape.plane; p += kSide)
-        transpose_square(to + p, shape.plane, channels, from + p * shape.block, shape.block, kSide);
-    }
+    for (; p + kSide <= shape.plane; p += kSide)
+      transpose_square(to + p, shape.plane, channels, from + p * shape.block, shape.block, kSide);
     for (; p < shape.plane; ++p) {
       for (i64 c = 0; c < channels; ++c) to[c * shape.plane + p] = from[p * shape.block + c];
     }
