@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -66,8 +67,7 @@ void reading(benchmark::State& state) {
 }
 
 void add_all() {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  for (const int threads : cores == 1 ? std::vector<int>{1} : std::vector<int>{1, cores}) {
+  for (const int threads : std::set<int>{1, static_cast<int>(std::thread::hardware_concurrency())}) {
     benchmark::RegisterBenchmark("multiply_adds/256", multiply_adds, &multiply_adds_256, 32,
                                  __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"))
         ->Threads(threads)
