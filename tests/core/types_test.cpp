@@ -136,6 +136,8 @@ TEST(NearestFile, IsNamedForOneThatIsMissing) {
   EXPECT_EQ(nearest_file_hint(folder / "ohter"), "; did you mean " + (folder / "other").string() + "?");
   EXPECT_EQ(nearest_file_hint(folder / "other"), "") << "it is there";
   EXPECT_EQ(nearest_file_hint(folder / "zzzzzzz"), "");
+  std::filesystem::create_directories(folder / "home");
+  EXPECT_EQ(nearest_file_hint(folder / "hone"), "") << "no folder is meant where a file is";
   EXPECT_EQ(nearest_file_hint(""), "");
   EXPECT_EQ(nearest_file_hint(folder / "absent" / "x"), "; there is no folder " + (folder / "absent").string());
 }

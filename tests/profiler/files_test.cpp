@@ -22,12 +22,31 @@ using nlohmann::json;
 TEST(FoldedStacks, BeginWithTheProgramsFunctionsTheOutermostFirst) {
   profiler::Recording recording;
   recording.events = {{.kind = profiler::EventKind::kLabel, .name = "a;b", .self_ns = 2600, .stack = {"inner", "main"}},
-                      {.name = "aten::mm", .parent = 0, .self_ns = 1400, .self_device_us = 7, .stack = {"not shown"}}};
+                      {.name = "aten::mm", .parent = 0, .self_ns = 1400, .self_device_us = 7}};
   const std::string path = scratch_folder() + "frames.txt";
   profiler::write_folded_stacks(recording, path, "self_cpu_time_total");
   EXPECT_EQ(text_of(path), "main;inner;a:b 3\nmain;inner;a:b;aten::mm 1\n");
   profiler::write_folded_stacks(recording, path, "self_cuda_time_total");
   EXPECT_EQ(text_of(path), "main;inner;a:b;aten::mm 7\n");
+}
+
+TEST(FoldedStacks, HaveAnEventBelowTheCallsThatHadComeToItWhateverTheirLines) {
+  profiler::Recording recording;
+  recording.events = {
+      {.kind = profiler::EventKind::kLabel, .name = "label", .self_ns = 1000, .stack = {"a.cpp(5): main"}},
+      {.kind = profiler::EventKind::kModule, .name = "net", .parent = 0},
+      {.name = "aten::mm", .parent = 1, .self_ns = 2000, .stack = {"b.cpp(9): f", "a.cpp(7): main"}},
+      {.name = "aten::add", .parent = 2, .self_ns = 3000, .stack = {"b.cpp(2): g", "b.cpp(9): f", "a.cpp(7): main"}},
+      {.kind = profiler::EventKind::kCopy, .name = "copy", .parent = 3, .self_ns = 4000},
+      {.name = "aten::mul", .parent = 0, .self_ns = 5000, .stack = {"c.cpp(1): worker"}}};
+  const std::string path = scratch_folder() + "frames.txt";
+  profiler::write_folded_stacks(recording, path, "self_cpu_time_total");
+  EXPECT_EQ(text_of(path),
+            "a.cpp(5): main;label 1\n"
+            "a.cpp(7): main;label;b.cpp(9): f;net;aten::mm 2\n"
+            "a.cpp(7): main;label;b.cpp(9): f;net;aten::mm;b.cpp(2): g;aten::add 3\n"
+            "a.cpp(7): main;label;b.cpp(9): f;net;aten::mm;b.cpp(2): g;aten::add;copy 4\n"
+            "label;c.cpp(1): worker;aten::mul 5\n");
 }
 
 TEST(MemoryHistory, IsThatOfOneDevice) {

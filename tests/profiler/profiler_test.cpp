@@ -102,6 +102,13 @@ TEST(Profile, RefusesToBeStoppedBeforeItHasStartedAndReadWhileItRecords) {
   profile.stop();
 }
 
+TEST(Profile, TakesNoOptionsAsBraces) {
+  Profile profile({});
+  profile.start();
+  profile.stop();
+  static_assert(!std::is_copy_constructible_v<Profile> && !std::is_move_constructible_v<Profile>);
+}
+
 TEST(Profile, EndsWithItsObject) {
   {
     Profile profile;

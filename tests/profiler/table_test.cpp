@@ -158,6 +158,14 @@ TEST(Table, HasTheFramesOfACallBelowEachOtherTheEndOfALongOneAlone) {
       << "five frames of nine";
 }
 
+TEST(Table, RefusesANumberOfRowsBelowAll) {
+  const profiler::Recording of;
+  const AverageList rows({{.key = "aten::add", .count = 1}, {.key = "aten::mul", .count = 1}}, of);
+  EXPECT_THAT([&] { rows.table({.row_limit = -5}); },
+              testing::ThrowsMessage<Error>(HasSubstr("row_limit = -5 is no number of rows")));
+  EXPECT_THAT(rows.table({.row_limit = -1}), HasSubstr("aten::mul"));
+}
+
 TEST(Table, CountsOperationsInTheUnitOfTheSmallestRow) {
   profiler::Recording of;
   of.has_flops = true;

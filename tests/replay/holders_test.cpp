@@ -104,10 +104,15 @@ TEST(OwnFrames, OfAnExperimentAreTenonsOwnButNotItsMachinery) {
   const Trace trace = with_stack({{"tenon::AllocatorStack::allocate(unsigned long)", "libtenon.so.1", 0},
                                   {"tenon::Tensor tenon::ops::relu<float>(int)", "libtenon.so.1", 0},
                                   {"tenon::(anonymous namespace)::helper()", "libtenon.so.1", 0},
+                                  {"tenon::autograd::(anonymous namespace)::enter_node(int)", "libtenon.so.1", 0},
+                                  {"tenon::autograd::GraphTask::call(int)", "libtenon.so.1", 0},
+                                  {"tenon::nn::AnyValue tenon::nn::AnyModuleContent<tenon::nn::LinearImpl, "
+                                   "tenon::Tensor const&>::call<0ul>(tenon::Tensor)",
+                                   "libtenon.so.1", 0},
                                   {"tenon::nn::LinearImpl::forward(tenon::Tensor)", "/usr/bin/tenon", 0},
                                   {"tenon::train::Training::compute()", "tenon", 0},
                                   {"main", "/usr/bin/tenon", 0}});
-  EXPECT_THAT(own_frames(trace, 1), ElementsAre(1, 3));
+  EXPECT_THAT(own_frames(trace, 1), ElementsAre(1, 6));
   EXPECT_THAT(call_site(trace, 1), testing::EndsWith(" < tenon::nn::LinearImpl::forward (tenon)"));
 }
 
@@ -127,8 +132,18 @@ TEST(CallSite, DropsParametersAndUnnamedNamespacesAndKeepsOperators) {
   const auto site = [](const std::string& name) { return call_site(with_stack({{name, "/m/a.cc", 0}}), 1); };
   EXPECT_EQ(site("mine::run(int, char const*)"), "mine::run (a.cc)");
   EXPECT_EQ(site("mine::(anonymous namespace)::run(int)"), "mine::run (a.cc)");
-  EXPECT_EQ(site("mine::Call::operator()(int)"), "mine::Call::operator()(int) (a.cc)");
+  EXPECT_EQ(site("mine::Call::operator()(int)"), "mine::Call::operator() (a.cc)");
   EXPECT_EQ(site("(closure)"), "(closure) (a.cc)");
+  EXPECT_EQ(site("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda(int)#1}::operator() (a.cc)");
+  EXPECT_EQ(site("mine::run(int)::Local::call(char)"), "mine::run::Local::call (a.cc)");
+  EXPECT_EQ(site("void mine::run<int (*)(char)>(int (*)(char))"), "void mine::run<int (*)(char)> (a.cc)");
+  EXPECT_EQ(site("mine::Box::operator<<(int)"), "mine::Box::operator<< (a.cc)");
+  EXPECT_EQ(site("mine::Box::operator bool() const"), "mine::Box::operator bool (a.cc)");
+  EXPECT_EQ(site("mine::operator new(unsigned long)"), "mine::operator new (a.cc)");
+  EXPECT_EQ(site("std::function<void ()>::operator()() const"), "std::function<void ()>::operator() (a.cc)");
+  EXPECT_EQ(site("mine::cooperator(int)"), "mine::cooperator (a.cc)");
+  EXPECT_EQ(site("operator"), "operator (a.cc)");
+  EXPECT_EQ(site("broken(int"), "broken (a.cc)");
 }
 
 }  // namespace

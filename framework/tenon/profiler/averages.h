@@ -35,7 +35,7 @@ struct EventAverage {
   std::int64_t self_device_memory_usage = 0;
   double flops = 0;
   std::string input_shapes;
-  std::vector<std::string> stack;
+  std::vector<std::string> stack;  ///< the program's own functions, innermost first: the table shows five
 
   double cpu_time() const { return count == 0 ? 0 : cpu_time_total / static_cast<double>(count); }
   double device_time() const { return count == 0 ? 0 : device_time_total / static_cast<double>(count); }
@@ -45,7 +45,7 @@ struct TableOptions {
   /// A time or a figure of memory, the largest first: "self_cpu_time_total", "cuda_memory_usage" … Empty: in the order
   /// in which the rows first occurred.
   std::string_view sort_by = {};
-  std::int64_t row_limit = 100;  ///< -1: all
+  std::int64_t row_limit = 100;  ///< -1: all; Error below
   std::string_view header = {};
   std::size_t max_name_column_width = 55;
   std::size_t max_shapes_column_width = 80;

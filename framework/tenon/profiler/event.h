@@ -34,12 +34,13 @@ struct Event {
   std::int64_t self_device_bytes = 0;
   std::int64_t device_bytes = 0;
   double flops = 0;
-  std::string shapes;              ///< "[[2, 3], []]"; empty where they were not recorded
-  std::vector<std::string> stack;  ///< "file.cpp(12): main", innermost first
-  std::string label;               ///< the innermost label around it, itself included
-  std::uint64_t sequence = 0;      ///< of the node of autograd that it made, or that it runs
-  const void* node = nullptr;      ///< that node, as a number
-  std::int64_t forward = kNone;    ///< of a backward node: the operator that made it, as an index
+  std::string shapes;  ///< "[[2, 3], []]"; empty where they were not recorded
+  /// "file.cpp(12): main", innermost first: the program's own functions (own_frames in memory/history/call_site.h).
+  std::vector<std::string> stack;
+  std::string label;             ///< the innermost label around it, itself included
+  std::uint64_t sequence = 0;    ///< of the node of autograd that it made, or that it runs
+  const void* node = nullptr;    ///< that node, as a number
+  std::int64_t forward = kNone;  ///< of a backward node: the operator that made it, as an index
 };
 
 /// A block that was allocated (bytes above 0) or freed.

@@ -2,6 +2,7 @@
 #include <tenon/profiler/recorder.h>
 
 #include <tenon/device/device_state.h>
+#include <tenon/memory/history/call_site.h>
 #include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/stack/allocator_stack.h>
 
@@ -38,14 +39,21 @@ std::string shown_name(const scopes::Context& context) {
   return context.name;
 }
 
+/// "src/file.cpp(12): main"; "libtenon.so.0.1: tenon::mm" of a library without lines.
+std::string shown_frame(const StackFrame& frame) {
+  const std::string name = without_parameters(frame.name);
+  if (frame.line == 0) return fmt::format("{}: {}", frame.file.substr(frame.file.find_last_of('/') + 1), name);
+  return fmt::format("{}({}): {}", frame.file, frame.line, name);
+}
+
 /// Names of call stacks, each asked for once.
 class Symbols {
  public:
   std::vector<std::string> frames_of(const std::vector<void*>& addresses) {
     auto [found, is_new] = known_.try_emplace(addresses);
     if (is_new) {
-      for (const StackFrame& frame : symbolize(addresses))
-        found->second.push_back(fmt::format("{}({}): {}", frame.file, frame.line, frame.name));
+      const std::vector<StackFrame> frames = symbolize(addresses);
+      for (const std::size_t own : own_frames(frames)) found->second.push_back(shown_frame(frames[own]));
     }
     return found->second;
   }
@@ -174,10 +182,8 @@ class Reader {
       event.node = raw.address;
       event.sequence = raw.number;
     }
-    if (kind == EventKind::kOperator) {
-      if (raw.extra != 0) event.shapes = lines_->texts[raw.extra - 1];
-      if (raw.stack != 0) event.stack = symbols_.frames_of(lines_->stacks[raw.stack - 1]);
-    }
+    if (kind == EventKind::kOperator && raw.extra != 0) event.shapes = lines_->texts[raw.extra - 1];
+    if (raw.stack != 0) event.stack = symbols_.frames_of(lines_->stacks[raw.stack - 1]);
     if (kind == EventKind::kLabel)
       event.label = event.name;
     else if (event.parent != kNone)

@@ -63,7 +63,7 @@ struct ProfileOptions {
   bool device = true;           ///< kernels and copies of devices, on the device's own clock
   bool record_shapes = false;   ///< of the operands of operators
   bool profile_memory = false;  ///< what is allocated and freed
-  bool with_stack = false;      ///< where the program called an operator: slow
+  bool with_stack = false;      ///< where the program called an operator, opened a label or module: slow
   bool with_flops = false;      ///< floating-point operations of the kernels that have them
   bool with_modules = true;     ///< modules in the trace, and their calls counted in key_averages() by module
   Schedule schedule = nullptr;  ///< none: everything from start() to stop()
@@ -77,7 +77,7 @@ class TENON_API Profile {
   explicit Profile(ProfileOptions options = {});
   /// Stops; on_trace_ready is not called any more.
   ~Profile();
-  Profile(const Profile&) = delete;
+  Profile(Profile&) = delete;  // not of const, or `profile p({})` would mean two things
   Profile& operator=(const Profile&) = delete;
 
   /// Throws Error where it has started.
@@ -103,7 +103,8 @@ class TENON_API Profile {
   void export_chrome_trace(const std::string& path) const;
   /// Folded stacks, "main;aten::linear 123", for flame graphs. `metric`: self_cpu_time_total, self_device_time_total
   /// (self_cuda_time_total), in microseconds, or self_cpu_memory_usage, self_device_memory_usage, in bytes allocated.
-  /// With stacks (with_stack) they begin with the program's own functions. Throws Error for another metric.
+  /// With stacks (with_stack) they begin with the program's own functions, "main.cpp(12): main;aten::linear 123"; an
+  /// event stands below those that had called it when it began. Throws Error for another metric.
   void export_stacks(const std::string& path, std::string_view metric = "self_cpu_time_total") const;
   /// What was asked of the memory of a device, as a history for `tenon replay` (the text form). Throws Error where
   /// memory was not recorded.

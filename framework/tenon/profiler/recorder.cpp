@@ -132,8 +132,7 @@ void Recorder::entered(const scopes::Entered& scope) noexcept {
     event.context = scope.context;
     event.address = scope.node;
     event.number = scope.sequence;
-    if (scope.kind != scopes::Kind::kOperator) return;
-    if (options_.shapes) {
+    if (options_.shapes && scope.kind == scopes::Kind::kOperator) {
       lines.texts.push_back(shapes_of(scope.operands));
       event.extra = static_cast<std::uint32_t>(lines.texts.size());
     }

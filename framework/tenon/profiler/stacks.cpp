@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace tenon::profiler {
 namespace {
@@ -35,22 +36,52 @@ std::string folded_name(std::string name) {
   return name;
 }
 
+/// "file.cpp" and ": main" of "file.cpp(12): main": one call of a function goes from line to line.
+std::pair<std::string_view, std::string_view> without_line(std::string_view frame) {
+  const std::size_t close = frame.find("): ");
+  const std::size_t open = close == std::string_view::npos ? close : frame.rfind('(', close);
+  if (open == std::string_view::npos) return {frame, {}};
+  return {frame.substr(0, open), frame.substr(close + 1)};
+}
+
+/// How many of the outermost frames two stacks have in common.
+std::size_t common_depth(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  std::size_t depth = 0;
+  while (depth < a.size() && depth < b.size() &&
+         without_line(a[a.size() - 1 - depth]) == without_line(b[b.size() - 1 - depth]))
+    ++depth;
+  return depth;
+}
+
 class Folder {
  public:
   explicit Folder(const Recording& recording) : recording_(recording), paths_(recording.events.size()) {}
 
-  /// The frames down to an event; those of the program, where they were recorded, are the outermost event's.
+  /// The frames down to an event: functions of the program, where they were recorded, and between them the events
+  /// around it, each below the functions that had called it by then. An event without a stack stands where the next
+  /// one inside does.
   const std::string& path_of(std::int64_t index) {
     const auto i = static_cast<std::size_t>(index);
     if (!paths_[i].empty()) return paths_[i];
-    const Event& event = recording_.events[i];
-    std::string path;
-    if (event.parent != kNone) {
-      path = path_of(event.parent) + ";";
-    } else {
-      for (auto frame = event.stack.rbegin(); frame != event.stack.rend(); ++frame) path += folded_name(*frame) + ";";
+    std::vector<const Event*> chain;  // the innermost first
+    for (std::int64_t at = index; at != kNone; at = chain.back()->parent)
+      chain.push_back(&recording_.events[static_cast<std::size_t>(at)]);
+    const auto with_stack = std::ranges::find_if(chain, [](const Event* event) { return !event->stack.empty(); });
+    const std::vector<std::string> frames =
+        with_stack == chain.end() ? std::vector<std::string>() : (*with_stack)->stack;
+    std::vector<std::size_t> depths;  // of frames around each
+    for (const Event* event : chain) {
+      const std::size_t inside = depths.empty() ? frames.size() : depths.back();
+      depths.push_back(event->stack.empty() ? inside : std::min(inside, common_depth(event->stack, frames)));
     }
-    return paths_[i] = path + folded_name(event.name);
+    std::string path;
+    std::size_t depth = 0;
+    for (std::size_t one = chain.size(); one-- > 0;) {
+      for (; depth < depths[one]; ++depth) path += folded_name(frames[frames.size() - 1 - depth]) + ";";
+      path += folded_name(chain[one]->name) + ";";
+    }
+    path.pop_back();
+    return paths_[i] = path;
   }
 
  private:

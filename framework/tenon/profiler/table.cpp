@@ -102,7 +102,7 @@ std::size_t flop_unit(const std::vector<EventAverage>& rows) {
   return static_cast<std::size_t>(std::clamp(std::floor(std::log10(least) / 3), 0.0, 5.0));
 }
 
-constexpr std::size_t kColumnWidth = 12, kSpacing = 2;
+constexpr std::size_t kColumnWidth = 12, kSpacing = 2, kShownFrames = 5;
 
 }  // namespace
 
@@ -146,6 +146,9 @@ std::string format_memory(std::int64_t bytes) {
 // Long: the columns, one after another.
 std::string AverageList::table(const TableOptions& options) const {
   const Figure figure = options.sort_by.empty() ? nullptr : figure_of(options.sort_by);
+  if (options.row_limit < -1)
+    throw Error(
+        fmt::format("table: row_limit = {} is no number of rows: it is -1 (all of them) or above", options.row_limit));
   if (rows_.empty()) return "";
   std::vector<EventAverage> rows = rows_;
   for (EventAverage& row : rows) row.key = one_line(row.key);
@@ -236,7 +239,7 @@ std::string AverageList::table(const TableOptions& options) const {
     if (shown++ == options.row_limit) break;
     line([&](const Column& column) { return column.text(row); });
     // The frames behind the first one stand below it.
-    for (std::size_t frame = 1; has_stacks && frame < row.stack.size() && frame < 5; ++frame)
+    for (std::size_t frame = 1; has_stacks && frame < row.stack.size() && frame < kShownFrames; ++frame)
       line([&](const Column& column) {
         return column.is_left ? trimmed(row.stack[frame], source_width) : std::string();
       });

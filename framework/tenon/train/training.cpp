@@ -416,8 +416,8 @@ double Training::step_or_retry(std::int64_t first) {
       std::size_t given_back = 0;
       for (const Device& device : config_.devices) given_back += device_state(device).allocator().trim(0);
       if (given_back == 0) throw;  // nothing was cached: a second try would end the same
-      progress_.note(fmt::format("step {}: out of memory, cached memory given back, trying again: {}", steps_done() + 1,
-                                 error.what()));
+      progress_.note(fmt::format("step {}: out of memory, cached memory given back, try {} of {}: {}", steps_done() + 1,
+                                 tries + 1, kMostTries, error.what()));
     }
     set_random_states(random);
   }

@@ -156,9 +156,16 @@ TEST_F(Watch, APortThatIsTakenIsSaid) {
   program.interrupt(SIGINT);
   program.wait();
   EXPECT_EQ(second.code, 1);
-  EXPECT_THAT(second.error,
-              HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + port + ": Address already in use"));
+  EXPECT_THAT(second.error, HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + port +
+                                      ": Address already in use; port 0 is one that is free"));
   EXPECT_EQ(read_bytes(at("other/result.json")), "of an earlier run") << "the folder is as it was";
+}
+
+TEST_F(Watch, AnAddressOfAnotherMachineIsSaidWithThoseThatThisOneHas) {
+  const Said said = tenon({"run", "run.toml", "--metrics", "192.0.2.1:0", "--out", "other"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("nobody can listen on 192.0.2.1:0"), HasSubstr("0.0.0.0 every interface"),
+                                Not(HasSubstr("port 0"))));
 }
 
 TEST_F(Watch, ShowsTheCellsOfASweepOneAfterTheOther) {

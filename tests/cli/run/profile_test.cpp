@@ -38,6 +38,16 @@ TEST_F(RunProfile, LeavesTablesATraceAndFoldedStacksOfTheStepsThatWereAskedFor) 
   EXPECT_EQ(replayed.code, 0) << replayed.error;
 }
 
+TEST_F(RunProfile, WithStacksNamesCallSitesInItsTablesAndFoldedStacks) {
+  const Said said =
+      tenon({"run", "exp.toml", "profile.enabled=true", "profile.active=1", "profile.stacks=true", "--out", "res"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(text("res/profile.txt"), HasSubstr("\nOperators by call site\n"));
+  EXPECT_THAT(text("res/profile.txt"), HasSubstr("Source Location"));
+  EXPECT_THAT(text("res/profile.txt"), HasSubstr(": tenon::nn::LinearImpl::forward"));
+  EXPECT_THAT(text("res/profile.folded"), HasSubstr(": tenon::nn::LinearImpl::forward;aten::linear"));
+}
+
 TEST_F(RunProfile, HasPhasesOfTheStepInItsTrace) {
   ASSERT_EQ(tenon({"run", "exp.toml", "profile.enabled=true", "--out", "res"}).code, 0);
   const std::string trace = text("res/profile.chrome.json");

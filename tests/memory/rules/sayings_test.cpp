@@ -1,6 +1,6 @@
 // What is concluded and said of figures, names and strings: settings of PyTorch, growth, holes, call sites, advice
 // where memory ran out. Recorded in sayings.txt; who changes one on purpose writes the table anew
-// (support/recorded_table.h), with the filter Sayings*.
+// (support/recorded_table.h), with the filter Sayings*:PinnedHoles*.
 // Long: one table for all that is said.
 #include "support/recorded_table.h"
 

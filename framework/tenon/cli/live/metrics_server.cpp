@@ -155,7 +155,7 @@ std::vector<MetricFamily> families_of(const LiveFigures& figures) {
   return families.take();
 }
 
-/// Why nobody can listen there; empty: somebody can.
+/// Why nobody can listen there, and what can be done about it; empty: somebody can.
 std::string problem_of_listening(const Address& where) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -167,9 +167,15 @@ std::string problem_of_listening(const Address& where) {
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const bool is_free =
       ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && ::listen(socket, 1) == 0;
-  std::string problem = is_free ? "" : std::strerror(errno);
+  const int why = is_free ? 0 : errno;
   ::close(socket);
-  return problem;
+  if (why == 0) return {};
+  std::string advice;
+  if (why == EADDRINUSE) advice = "; port 0 is one that is free";
+  if (why == EACCES) advice = "; ports from 1024 need no rights";
+  if (why == EADDRNOTAVAIL)
+    advice = "; no interface of this machine has it: 127.0.0.1 is this machine alone, 0.0.0.0 every interface";
+  return std::strerror(why) + advice;
 }
 
 }  // namespace
@@ -196,8 +202,7 @@ MetricsServer::MetricsServer(const std::string& address) : served_(std::make_sha
   const std::optional<Address> where = parsed(address);
   if (!where) throw ConfigError("--metrics: " + problem_of(address));
   const auto refuse = [&](const std::string& why) {
-    throw Error(fmt::format("--metrics: nobody can listen on {}:{}: {}; port 0 is one that is free", where->host,
-                            where->port, why));
+    throw Error(fmt::format("--metrics: nobody can listen on {}:{}: {}", where->host, where->port, why));
   };
   if (const std::string problem = problem_of_listening(*where); !problem.empty()) refuse(problem);
   // What is served stays until the process ends: the run's last figures, and since it takes up to two seconds to stop.

@@ -100,8 +100,11 @@ void RunProfile::write(const profiler::Profile& profile) {
   attempt(name + ".txt", [&](const std::string& path) {
     const auto group = options_.boolean("shapes") ? profiler::GroupBy::kShape : profiler::GroupBy::kName;
     const profiler::TableOptions table{.sort_by = options_.text("sort_by"), .row_limit = options_.integer("row_limit")};
-    write_atomically(path, fmt::format("Operators\n{}\nModules\n{}", profile.key_averages(group).table(table),
-                                       profile.key_averages(profiler::GroupBy::kModule).table(table)));
+    const auto rows_by = [&](profiler::GroupBy key) { return profile.key_averages(key).table(table); };
+    std::string text = fmt::format("Operators\n{}\nModules\n{}", rows_by(group), rows_by(profiler::GroupBy::kModule));
+    if (options_.boolean("stacks"))
+      text += fmt::format("\nOperators by call site\n{}", rows_by(profiler::GroupBy::kStack));
+    write_atomically(path, text);
   });
   attempt(name + ".chrome.json", [&](const std::string& path) { profile.export_chrome_trace(path); });
   attempt(name + ".folded", [&](const std::string& path) { profile.export_stacks(path); });

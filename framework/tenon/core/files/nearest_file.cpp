@@ -18,7 +18,8 @@ std::string nearest_file_hint(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (!fs::is_directory(folder, problem)) return fmt::format("; there is no folder {}", folder.string());
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder, problem)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(folder, problem))
+    if (!entry.is_directory(problem)) names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   const std::string wanted = path.filename().string();
   const auto longer =

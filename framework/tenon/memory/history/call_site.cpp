@@ -50,13 +50,16 @@ bool is_tenons(const StackFrame& frame) {
          frame.file.find("include/tenon/") != std::string::npos || without_result(frame.name).starts_with("tenon::");
 }
 
-/// Of Tenon's functions those that every allocation and every run has.
+/// Of Tenon's functions those that every allocation and every run has, and helpers of a file.
 bool is_tenons_machinery(const StackFrame& frame) {
-  return !without_result(frame.name).starts_with("tenon::") ||
-         begins_with_one_of(without_result(frame.name),
-                            {"tenon::(anonymous namespace)", "tenon::allocate_", "tenon::AllocatorStack",
-                             "tenon::StorageImpl", "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive",
-                             "tenon::History", "tenon::cli::", "tenon::run_experiment", "tenon::train::Training"});
+  const std::string_view name = without_result(frame.name);
+  return !name.starts_with("tenon::") ||
+         name.substr(std::min(name.find('('), name.size())).starts_with("(anonymous namespace)") ||
+         begins_with_one_of(name,
+                            {"tenon::allocate_", "tenon::AllocatorStack", "tenon::StorageImpl",
+                             "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive", "tenon::History",
+                             "tenon::cli::", "tenon::run_experiment", "tenon::train::Training", "tenon::nn::AnyModule",
+                             "tenon::autograd::GraphTask", "tenon::autograd::run_backward"});
 }
 
 /// Functions of PyTorch and of the machine below and around a program's own.
@@ -83,13 +86,23 @@ std::size_t telling_frame(std::span<const StackFrame> frames) {
   return 0;
 }
 
-/// "tenon::nn::LinearImpl::reset" of its declaration; a name of Python's has no parameters.
-std::string without_parameters(std::string name) {
-  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
-  for (std::size_t at; (at = name.find(kUnnamed)) != std::string::npos;) name.erase(at, kUnnamed.size());
-  if (const std::size_t bracket = name.find('('); bracket != 0 && !name.substr(0, bracket).ends_with("operator"))
-    name = name.substr(0, bracket);
-  return name;
+/// Behind the bracket that closes the one at `open`; npos where none does.
+std::size_t behind_bracket(std::string_view name, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < name.size(); ++i) {
+    if (name[i] == '(') ++depth;
+    if (name[i] == ')' && --depth == 0) return i + 1;
+  }
+  return std::string_view::npos;
+}
+
+/// Whether a name ends in "operator", or a word that does is a name of its own.
+bool ends_in_operator(std::string_view name) {
+  constexpr std::string_view kWord = "operator";
+  if (!name.ends_with(kWord)) return false;
+  if (name.size() == kWord.size()) return true;
+  const char before = name[name.size() - kWord.size() - 1];
+  return before == ':' || before == ' ' || before == '*' || before == '&';
 }
 
 }  // namespace
@@ -105,6 +118,39 @@ std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
   if (own.empty()) own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
   if (own.empty() && !frames.empty()) own.push_back(telling_frame(frames));
   return own;
+}
+
+std::string without_parameters(std::string_view name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  std::string shorter;
+  int braces = 0;   // "{lambda(int)#1}" is a name
+  int corners = 0;  // so is "<int (*)(char)>"
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i).starts_with(kUnnamed)) {
+      i += kUnnamed.size() - 1;
+      continue;
+    }
+    if (braces == 0 && corners == 0 && ends_in_operator(shorter)) {  // its signs are no brackets
+      const std::size_t end = name[i] == '(' ? i + 2 : name.find_first_of(name[i] == ' ' ? "(" : "( ", i);
+      shorter += name.substr(i, end == std::string_view::npos ? end : end - i);
+      if (end >= name.size()) break;
+      i = end - 1;
+      continue;
+    }
+    if (name[i] == '{') ++braces;
+    if (name[i] == '}') --braces;
+    if (name[i] == '<') ++corners;
+    if (name[i] == '>') --corners;
+    if (name[i] == '(' && braces == 0 && corners == 0 && !shorter.empty()) {
+      const std::size_t behind = behind_bracket(name, i);
+      // Those of a function around it stand in front of "::"; what follows its own is "const" and the like.
+      if (behind == std::string_view::npos || !name.substr(behind).starts_with("::")) break;
+      i = behind - 1;
+      continue;
+    }
+    shorter += name[i];
+  }
+  return shorter;
 }
 
 std::string call_site(std::span<const StackFrame> frames, bool names_all) {

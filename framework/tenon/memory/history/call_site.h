@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon {
@@ -15,6 +16,10 @@ namespace tenon {
 /// PyTorch, CUDA and the C library, as far as a path or a name tells. Where none is its own: the operators and modules
 /// of Tenon, or one that names PyTorch's operator, or the innermost.
 TENON_API std::vector<std::size_t> own_frames(std::span<const StackFrame> frames);
+
+/// The name of a function of C++ without parameters and unnamed namespaces, those of functions around it left out as
+/// well: "main::{lambda(int)#1}::operator()" of "main::{lambda(int)#1}::operator()(int) const"; others as they are.
+TENON_API std::string without_parameters(std::string_view name);
 
 /// "forward (model.py:31) < step (train.py:12)": the first three of own_frames, of functions of C++ without their
 /// parameters; "[no stack]". `names_all`: every frame, as it is recorded.

@@ -259,7 +259,7 @@ SectionSpec profile_section() {
        steps("active", 3, 1, "the steps that are recorded"), steps("repeat", 1, 0, "how many cycles; 0 = without end"),
        OptionSpec::boolean("shapes", false, "rows by the shapes of the operands too"),
        OptionSpec::boolean("memory", true, "what operators allocate and free"),
-       OptionSpec::boolean("stacks", false, "where the program called them (slow)"),
+       OptionSpec::boolean("stacks", false, "where they were called: a table by call site, frames in the files (slow)"),
        OptionSpec::boolean("flops", false, "floating-point operations"),
        OptionSpec::text("sort_by", "self_cpu_time_total", "what the tables are sorted by, the largest first")
            .one_of(profiler::sort_words()),
