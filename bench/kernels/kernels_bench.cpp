@@ -130,7 +130,27 @@ void conv_rows(const std::string& label, Sizes x, Sizes w, std::int64_t stride, 
   row("conv_backward_weight/" + label, "conv_backward_weight", {Tensor(w)}, {Tensor(y), Tensor(x)}, a);
 }
 
+/// Between 0.01 and 0.99, where every function is finite.
+Tensor fractions(const Sizes& sizes) {
+  Tensor t(sizes);
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  for (std::int64_t i = 0; i < count; ++i) t.view.as<float>()[i] = t.view.as<float>()[i] * 0.49f + 0.5f;
+  return t;
+}
+
+void function_rows() {
+  const Sizes sizes{65536};
+  for (const char* name : {"sin",   "cos",    "tan",    "asin",    "acos",    "atan",        "sinh",  "cosh",  "asinh",
+                           "atanh", "exp",    "exp2",   "log",     "log2",    "log10",       "log1p", "expm1", "erf",
+                           "erfc",  "erfinv", "lgamma", "digamma", "sigmoid", "log_sigmoid", "mish",  "sinc"})
+    row(std::string("function/") + name, name, {Tensor(sizes)}, {fractions(sizes)});
+  for (const char* name : {"pow", "atan2", "hypot", "fmod", "remainder", "floor_divide", "logaddexp"})
+    row(std::string("function/") + name, name, {Tensor(sizes)}, {fractions(sizes), fractions(sizes)});
+}
+
 void register_rows() {
+  function_rows();
   const Sizes one{1}, small{128, 128}, large{1024, 1024};
   row("add/1", "add", {Tensor(one)}, {Tensor(one), Tensor(one)});
   for (const auto& [label, sizes] : {std::pair{"16K", small}, {"1M", large}}) {

@@ -35,6 +35,7 @@ struct Real {
   TENON_C_LIBRARY_FUNCTIONS(TENON_REAL_FUNCTION)
   TENON_BESSEL_FUNCTIONS(TENON_REAL_FUNCTION)
   TENON_OWN_FUNCTIONS(TENON_REAL_FUNCTION)
+  TENON_OWN_OF_FLOAT_FUNCTIONS(TENON_REAL_FUNCTION)
 #undef TENON_REAL_FUNCTION
   friend Real abs(Real x) { return Real(math::absolute(x.v)); }
   friend Real atan2(Real a, Real b) { return Real(math::atan2(a.v, b.v)); }
@@ -49,7 +50,20 @@ struct Real {
   friend Real softplus1(Real x) { return log1p(exp(x)); }
   friend Real power(Real a, Real b) { return Real(math::pow(a.v, b.v)); }
   friend Real remainder_c(Real a, Real b) { return Real(math::fmod(a.v, b.v)); }
+  friend Real remainder_floor(Real a, Real b) { return Real(math::remainder_floor(a.v, b.v)); }
   friend Real divide_trunc(Real a, Real b) { return trunc(a / b); }
+  friend Real divide_floor(Real a, Real b) { return Real(math::divide_floor(a.v, b.v)); }
+  friend Real log_add_exp(Real a, Real b) {
+    const Real high = select(a > b, a, b), low = select(a > b, b, a);
+    const Real value = high + softplus1(low - high);
+    return select(a == b && abs(a) == Real(__builtin_inff()), a, value);  // both the same infinity
+  }
+  friend Real erfinv(Real x) {
+    if constexpr (sizeof(T) == 4)
+      return Real(math::erfinv(x.v));
+    else
+      return Real(pointwise::erfinv(x.v));
+  }
 };
 
 using Real32 = Real<float>;
