@@ -128,6 +128,16 @@ TEST(OwnFrames, OfAStackWithoutAnyTheOperatorIsNamedElseTheInnermost) {
   EXPECT_THAT(own_frames(with_stack({}), 1), IsEmpty());
 }
 
+TEST(OwnFrames, LeaveOutWhereThreadsBegin) {
+  EXPECT_THAT(own_frames(with_stack({{"mine::work()", "/m/a.cc", 3},
+                                     {"execute_native_thread_routine", "libstdc++.so.6", 0},
+                                     {"??", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", 0},
+                                     {"start_thread", "./nptl/pthread_create.c", 442},
+                                     {"clone3", "./misc/../sysdeps/unix/sysv/linux/x86_64/clone3.S", 81}}),
+                         1),
+              ElementsAre(0));
+}
+
 TEST(CallSite, DropsParametersAndUnnamedNamespacesAndKeepsOperators) {
   const auto site = [](const std::string& name) { return call_site(with_stack({{name, "/m/a.cc", 0}}), 1); };
   EXPECT_EQ(site("mine::run(int, char const*)"), "mine::run (a.cc)");

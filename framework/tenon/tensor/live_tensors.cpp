@@ -13,7 +13,7 @@ namespace tenon {
 namespace {
 
 struct TensorList {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  ///< again by who is under a Standstill
   int users = 0;
   int users_of_nodes = 0;  ///< of nodes alone
   std::uint64_t count = 0;
@@ -36,13 +36,16 @@ void end_nodes_locked() noexcept {
 
 }  // namespace
 
+Standstill::Standstill() { list().mutex.lock(); }
+Standstill::~Standstill() { list().mutex.unlock(); }
+
 void list_tensors() {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   if (list().users++ == 0) scopes::want_lives(true);
 }
 
 void stop_listing_tensors() noexcept {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   if (list().users == 0 || --list().users > 0) return;
   list().live.clear();
   list().hooks.clear();
@@ -52,19 +55,19 @@ void stop_listing_tensors() noexcept {
 }
 
 void list_nodes() {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   if (list().users_of_nodes++ == 0) scopes::want_lives(true);
 }
 
 void stop_listing_nodes() noexcept {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   if (list().users_of_nodes == 0 || --list().users_of_nodes > 0) return;
   end_nodes_locked();
 }
 
 void list_tensor(const TensorImpl* tensor) noexcept {
   try {
-    std::lock_guard lock(list().mutex);
+    const std::lock_guard lock(list().mutex);
     if (list().users == 0) return;
     const auto [listed, is_new] = list().live.try_emplace(tensor);
     if (is_new) listed->second = {.tensor = tensor, .made_at = list().stacks.take(), .number = ++list().count};
@@ -73,13 +76,13 @@ void list_tensor(const TensorImpl* tensor) noexcept {
 }
 
 void forget_tensor(const TensorImpl* tensor) noexcept {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   list().live.erase(tensor);
 }
 
 void list_node(const void* node) noexcept {
   try {
-    std::lock_guard lock(list().mutex);
+    const std::lock_guard lock(list().mutex);
     if (list().users != 0 || list().users_of_nodes != 0)
       list().nodes[node] = list().users != 0 ? list().stacks.take() : 0;
   } catch (...) {  // as above
@@ -88,43 +91,43 @@ void list_node(const void* node) noexcept {
 
 void list_hooks(const void* hooks) noexcept {
   try {
-    std::lock_guard lock(list().mutex);
+    const std::lock_guard lock(list().mutex);
     if (list().users != 0) list().hooks[hooks] = list().stacks.take();
   } catch (...) {  // as above
   }
 }
 
 StackId listed_hooks(const void* hooks) {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   const auto found = list().hooks.find(hooks);
   return found == list().hooks.end() ? 0 : found->second;
 }
 
 void each_listed_node(const std::function<void(const void* node)>& show) {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   for (const auto& [node, stack] : list().nodes) show(node);
 }
 
 void forget_node(const void* node) noexcept {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   list().nodes.erase(node);
 }
 
 StackId listed_node(const void* node) {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   const auto found = list().nodes.find(node);
   return found == list().nodes.end() ? 0 : found->second;
 }
 
 std::size_t listed_node_count() {
-  std::lock_guard lock(list().mutex);
+  const std::lock_guard lock(list().mutex);
   return list().nodes.size();
 }
 
 std::vector<ListedTensor> listed_tensors() {
   std::vector<ListedTensor> tensors;
   {
-    std::lock_guard lock(list().mutex);
+    const std::lock_guard lock(list().mutex);
     tensors.reserve(list().live.size());
     for (const auto& [address, tensor] : list().live) tensors.push_back(tensor);
   }
@@ -135,7 +138,7 @@ std::vector<ListedTensor> listed_tensors() {
 std::vector<StackFrame> listed_frames(StackId stack) {
   std::vector<void*> addresses;
   {
-    std::lock_guard lock(list().mutex);
+    const std::lock_guard lock(list().mutex);
     addresses = list().stacks.addresses(stack);
   }
   return symbolize(addresses);

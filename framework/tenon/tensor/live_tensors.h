@@ -12,8 +12,19 @@
 
 namespace tenon {
 
-/// A tensor on the list. The pointer is good as long as the tensor lives: look at it while no other thread ends
-/// tensors.
+/// While it lives no thread makes or ends a tensor or node that is listed: who would, waits. So what is on the lists
+/// can be looked at while a program's other threads go on, though not what they change in a tensor meanwhile. The
+/// thread that holds it may do both. Under it nothing may be waited for that another thread does.
+class TENON_API Standstill {
+ public:
+  Standstill();
+  ~Standstill();
+  Standstill(const Standstill&) = delete;
+  Standstill& operator=(const Standstill&) = delete;
+};
+
+/// A tensor on the list. The pointer is good as long as the tensor lives: look at it under a Standstill, or while no
+/// other thread ends tensors.
 struct ListedTensor {
   const TensorImpl* tensor = nullptr;
   StackId made_at = 0;       ///< the stack that made it: listed_frames()
@@ -48,7 +59,7 @@ std::size_t listed_node_count();
 void list_nodes();
 /// Ends what one list_nodes() began.
 void stop_listing_nodes() noexcept;
-/// Shows each node that lives. None ends meanwhile; no other thread may run one.
+/// Shows each node that lives, under a Standstill; no other thread may run one.
 void each_listed_node(const std::function<void(const void* node)>& show);
 
 /// Hooks of one tensor are known by the stack that hung up the last one.

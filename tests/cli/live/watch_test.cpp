@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <regex>
 
@@ -34,6 +35,8 @@ int connect_to(int port) {
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};  // a server that waits for another client does so for longer
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return socket;
 }
@@ -159,6 +162,17 @@ TEST_F(Watch, APortThatIsTakenIsSaid) {
   EXPECT_THAT(second.error, HasSubstr("--metrics: nobody can listen on 127.0.0.1:" + port +
                                       ": Address already in use; port 0 is one that is free"));
   EXPECT_EQ(read_bytes(at("other/result.json")), "of an earlier run") << "the folder is as it was";
+}
+
+TEST_F(Watch, ClientsThatConnectAndAskNothingKeepNobodyFromTheMetrics) {
+  StartedProgram program(folder_, endless({"--metrics", "0"}));
+  const int port = std::stoi(port_of(program));
+  std::vector<int> silent;
+  for (int i = 0; i < 3; ++i) silent.push_back(connect_to(port));
+  EXPECT_THAT(page_of(port), HasSubstr("tenon_run_info{"));
+  for (const int socket : silent) ::close(socket);
+  program.interrupt(SIGINT);
+  program.wait();
 }
 
 TEST_F(Watch, AnAddressOfAnotherMachineIsSaidWithThoseThatThisOneHas) {

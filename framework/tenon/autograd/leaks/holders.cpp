@@ -27,15 +27,23 @@ Holders::Holders() {
     const AutogradMeta* meta = meta_of(impl);
     places_.emplace(&impl, tensors_.size());
     by_address_.emplace(reinterpret_cast<std::uint64_t>(impl.storage().block().data), tensors_.size());
+    const Node* const grad_fn = meta != nullptr ? meta->grad_fn.get() : nullptr;
     tensors_.push_back({.tensor = &impl,
                         .made_at = listed.made_at,
                         .by_program = impl.use_count(),
-                        .grad_fn = meta != nullptr ? meta->grad_fn.get() : nullptr});
+                        .grad_fn = grad_fn != nullptr && keep(grad_fn) ? grad_fn : nullptr});
   }
   visit_nodes();
   count_what_autograd_holds();
   find_captures();
   find_roots();
+}
+
+// Its memory stays for as long as forget_node() waits.
+bool Holders::keep(const Node* node) {
+  if (!node->try_retain()) return false;
+  kept_.push_back(IntrusivePtr<Node>::adopt(const_cast<Node*>(node)));
+  return true;
 }
 
 HeldTensor* Holders::find(const TensorImpl* tensor) {
@@ -62,7 +70,7 @@ void Holders::visit_nodes() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     for (std::size_t edge = 0; edge < nodes_[i]->num_outputs(); ++edge) {
       const Node* next = nodes_[i]->next_edge(edge).function.get();
-      if (next != nullptr && seen.insert(next).second) nodes_.push_back(next);
+      if (next != nullptr && seen.insert(next).second && keep(next)) nodes_.push_back(next);
     }
   }
 }
@@ -70,7 +78,6 @@ void Holders::visit_nodes() {
 void Holders::count_what_autograd_holds() {
   for (const Node* node : nodes_) {
     node->each_saved([&](const SavedTensor& saved) {
-      if (!saved.kept().defined()) return;
       HeldTensor* held = find(saved.kept().unsafeGetTensorImpl());
       explain_one(held);
       if (held != nullptr) held->saver = node;
@@ -196,10 +203,9 @@ std::size_t Holders::saved_bytes(const HeldTensor* root) const {
   for (const auto& [node, reached] : reached_) {
     if (reached.root != root) continue;
     node->each_saved([&](const SavedTensor& saved) {
-      if (!saved.kept().defined()) return;
       const HeldTensor* held = of(saved.kept().unsafeGetTensorImpl());
       if (held == nullptr || held->by_program > 0) return;  // it would live anyway: a parameter, a batch
-      const StorageImpl& storage = saved.kept().impl().storage();
+      const StorageImpl& storage = held->tensor->storage();
       if (storages.insert(&storage).second) bytes += storage.nbytes();
     });
   }

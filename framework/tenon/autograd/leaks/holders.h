@@ -30,8 +30,9 @@ struct HeldTensor {
   std::size_t bytes() const { return static_cast<std::size_t>(tensor->numel()) * size_of(tensor->dtype()); }
 };
 
-/// Made at a moment at which no other thread makes or ends tensors, of the tensors that are listed; good until one of
-/// them ends. Nodes are not run. Hooks are copied, never called.
+/// Of the tensors that are listed, at a standstill: while it lives, no other thread makes or ends tensors or nodes.
+/// What such a thread changes meanwhile in a tensor or a node may be seen or not. Nodes are not run. Hooks are copied,
+/// never called.
 class Holders {
  public:
   Holders();
@@ -74,7 +75,11 @@ class Holders {
   void find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf);
   void find_roots();
   HeldTensor* find(const TensorImpl* tensor);
+  /// Keeps a node for as long as this lives; false where it is on its way out, in another thread.
+  bool keep(const Node* node);
 
+  std::vector<IntrusivePtr<Node>> kept_;  ///< ends behind the standstill: so may nodes
+  Standstill standstill_;
   std::vector<HeldTensor> tensors_;
   std::unordered_map<const TensorImpl*, std::size_t> places_;
   std::unordered_multimap<std::uint64_t, std::size_t> by_address_;

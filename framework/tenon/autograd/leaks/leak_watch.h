@@ -66,7 +66,7 @@ class TENON_EXPORT LeakWatch {
   /// A step ends here.
   TENON_API void step();
   /// What was found until now: from the sixth step on, with the two that are left out. It is looked for at the end of
-  /// some steps, and now: no other thread may make or end tensors then.
+  /// some steps, and now: other threads that make or end a tensor then wait until it is done.
   TENON_API LeakReport report() const;
 
  private:

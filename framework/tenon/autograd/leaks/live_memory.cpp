@@ -86,10 +86,14 @@ LiveRecording::~LiveRecording() {
 std::vector<LiveTensor> live_tensors() {
   SiteNames names(kCPU);
   std::vector<LiveTensor> tensors;
+  const Standstill standstill;
   for (const ListedTensor& listed : listed_tensors()) {
     const TensorImpl& impl = *listed.tensor;
     const auto* meta = static_cast<const autograd::AutogradMeta*>(impl.autograd_meta());
     const Request& request = impl.storage().block().request;
+    autograd::Node* const node = meta != nullptr ? meta->grad_fn.get() : nullptr;
+    const bool has_node = node != nullptr && node->try_retain();
+    const auto grad_fn = has_node ? IntrusivePtr<autograd::Node>::adopt(node) : IntrusivePtr<autograd::Node>();
     tensors.push_back({.sizes = {impl.sizes().begin(), impl.sizes().end()},
                        .dtype = impl.dtype(),
                        .device = impl.device(),
@@ -98,7 +102,7 @@ std::vector<LiveTensor> live_tensors() {
                        .purpose = request.purpose,
                        .label = label_name(request.label),
                        .requires_grad = meta != nullptr && (meta->requires_grad || meta->grad_fn),
-                       .grad_fn = meta != nullptr && meta->grad_fn ? meta->grad_fn->name() : "",
+                       .grad_fn = grad_fn ? grad_fn->name() : "",
                        .references = impl.use_count(),
                        .made_at = names.of_tensor(listed.made_at)});
   }
@@ -107,6 +111,7 @@ std::vector<LiveTensor> live_tensors() {
 }
 
 std::string live_tensors_text(std::size_t most) {
+  const Standstill standstill;
   const std::vector<LiveTensor> tensors = live_tensors();
   std::set<const StorageImpl*> storages;
   std::size_t bytes = 0;

@@ -54,8 +54,8 @@ struct LiveTensor {
   std::uint32_t references = 0;  ///< autograd's included
   std::string made_at;           ///< its call site: "step (train.cpp:31) < main (train.cpp:80)"
 };
-/// Tensors that were made while a LiveRecording lived, those with the largest storage first. Call it while no other
-/// thread makes or ends tensors.
+/// Tensors that were made while a LiveRecording lived, those with the largest storage first. Other threads that
+/// make or end a tensor meanwhile wait.
 TENON_API std::vector<LiveTensor> live_tensors();
 /// The same as a table, the first so many.
 TENON_API std::string live_tensors_text(std::size_t most = 20);

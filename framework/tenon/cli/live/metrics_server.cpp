@@ -212,8 +212,10 @@ MetricsServer::MetricsServer(const std::string& address) : served_(std::make_sha
   };
   static auto* const running = new std::vector<Running>();
   try {
-    running->push_back({served_, std::make_unique<prometheus::Exposer>(fmt::format("{}:{}", where->host, where->port),
-                                                                       /*num_threads=*/1)});
+    // Several, and not for long: a client that connects and asks nothing keeps one of them.
+    running->push_back({served_, std::make_unique<prometheus::Exposer>(std::vector<std::string>{
+                                     "listening_ports", fmt::format("{}:{}", where->host, where->port), "num_threads",
+                                     "4", "request_timeout_ms", "2000"})});
   } catch (const std::exception& problem) {
     refuse(problem.what());
   }

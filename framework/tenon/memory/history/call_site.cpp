@@ -65,8 +65,9 @@ bool is_tenons_machinery(const StackFrame& frame) {
 /// Functions of PyTorch and of the machine below and around a program's own.
 bool is_boilerplate(const StackFrame& frame) {
   if (frame.file == "??" || frame.file.empty() || is_tenons(frame)) return true;
-  for (const char* part : {"/torch/", "/include/c++/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/",
-                           "/python3", "/csu/libc-start", "/libc_start_call_main"}) {
+  for (const char* part :
+       {"/torch/", "/include/c++/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/", "/python3",
+        "/csu/libc-start", "/libc_start_call_main", "libstdc++.so", "/nptl/", "/sysdeps/"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
   if (frame.file.ends_with(".py")) return false;
