@@ -86,13 +86,13 @@ TEST(Module, TrainingModeReachesEveryChild) {
   EXPECT_TRUE(list->at<nn::DropoutImpl>(0).forward(x).equal(x));
 }
 
-TEST(Module, ZeroGradZeroesOrGivesBack) {
+TEST(Module, ZeroGradGivesBackUnlessToldToZero) {
   Net net;
   net->forward(tenon::ones({4, 2})).sum().backward();
   ASSERT_TRUE(net->first->bias.grad().defined());
-  net->zero_grad();
+  net->zero_grad(/*set_to_none=*/false);
   EXPECT_EQ(net->first->bias.grad().abs().sum().item<float>(), 0);
-  net->zero_grad(/*set_to_none=*/true);
+  net->zero_grad();
   EXPECT_FALSE(net->first->bias.grad().defined());
 }
 

@@ -195,12 +195,12 @@ TEST(Optimizer, GradientsAreZeroedInPlaceOrGivenBack) {
   optim::SGD sgd({x, without}, optim::SGDOptions(0.1));
   (x * x).sum().backward({}, false, /*create_graph=*/true);
   const void* memory = x.grad().data_ptr();
-  sgd.zero_grad();
+  sgd.zero_grad(/*set_to_none=*/false);
   EXPECT_EQ(x.grad().data_ptr(), memory);
   EXPECT_TRUE(x.grad().equal(tenon::zeros({2}, TensorOptions(kFloat64))));
   EXPECT_FALSE(x.grad().requires_grad()) << "it keeps no history";
   EXPECT_FALSE(without.grad().defined());
-  sgd.zero_grad(/*set_to_none=*/true);
+  sgd.zero_grad();
   EXPECT_FALSE(x.grad().defined());
 }
 

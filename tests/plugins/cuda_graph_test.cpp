@@ -69,7 +69,7 @@ Trained trained(std::unique_ptr<Optim> (*make)(std::vector<Tensor>), std::int64_
   model->to(kCuda);
   const std::unique_ptr<Optim> optimizer = make(model->parameters());
   const auto step = [&] {
-    optimizer->zero_grad();
+    optimizer->zero_grad(/*set_to_none=*/false);
     nn::functional::cross_entropy(model->forward(x), target).backward();
     optimizer->step();
   };
@@ -287,7 +287,7 @@ std::vector<Tensor> after_training(const std::string& name, bool captured) {
   model.module->train();
   optim::AdamW adamw(model.module->parameters(), optim::AdamWOptions(1e-2));
   const auto step = [&] {
-    adamw.zero_grad();
+    adamw.zero_grad(/*set_to_none=*/false);
     const Tensor logits = model.forward(x);
     nn::functional::cross_entropy(language ? logits.flatten(0, 1) : logits, target).backward();
     adamw.step();

@@ -44,6 +44,7 @@ Trace leaking(bool with_marks, bool leaks = true) {
 TEST(Growth, ThatAListKeepsIsNamedByItsCallSite) {
   const HistoryGrowth growth = growth_of(leaking(/*with_marks=*/true));
   EXPECT_EQ(growth.told_by, "marks");
+  EXPECT_TRUE(growth.is_marked);
   EXPECT_EQ(growth.steps, 9U) << "the first two are left out, and what is before the first end";
   ASSERT_EQ(growth.sites.size(), 1U);
   EXPECT_EQ(growth.sites[0].site, "keep (train.py:10)");
@@ -55,6 +56,7 @@ TEST(Growth, ThatAListKeepsIsNamedByItsCallSite) {
 TEST(Growth, StepsWithoutMarksAreToldByWhatComesOnceAStep) {
   const HistoryGrowth growth = growth_of(leaking(/*with_marks=*/false));
   EXPECT_EQ(growth.told_by, "blocks of 1.95 KiB on stream 0 at first (train.py:10)");
+  EXPECT_FALSE(growth.is_marked);
   EXPECT_EQ(growth.steps, 9U);
   ASSERT_EQ(growth.sites.size(), 1U);
   EXPECT_EQ(growth.sites[0].site, "keep (train.py:10)");
@@ -110,6 +112,21 @@ TEST(Growth, AHistoryWithoutStepsSaysNothing) {
   const HistoryGrowth growth = growth_of(std::move(builder).finish());
   EXPECT_EQ(growth.steps, 0U);
   EXPECT_EQ(growth.unknown_because, "no mark names a step, and no requests come equally often, as those of a step do");
+}
+
+TEST(Growth, OfFiveMarkedStepsOrMoreIsTold) {
+  for (int steps = 5; steps < 10; ++steps) {
+    TraceBuilder builder("few");
+    for (int step = 0; step < steps; ++step) {
+      builder.allocate(4096, 0);
+      builder.free(builder.allocate(1 << 20, 0));
+      builder.mark("step " + std::to_string(step));
+    }
+    const HistoryGrowth growth = growth_of(std::move(builder).finish());
+    EXPECT_EQ(growth.unknown_because, "") << steps;
+    ASSERT_EQ(growth.sites.size(), 1U) << steps;
+    EXPECT_EQ(growth.sites[0].bytes_per_step, 4096) << steps;
+  }
 }
 
 TEST(Growth, OfAFewStepsIsNotTold) {

@@ -105,8 +105,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   /// So to bfloat16.
   TENON_API void bfloat16() { to(Dtype::kBFloat16); }
 
-  /// Zeroes the gradients, or gives their memory back.
-  TENON_API virtual void zero_grad(bool set_to_none = false);
+  /// Gives the memory of the gradients back, or zeroes them. PyTorch's default, from 2.0 on.
+  TENON_API virtual void zero_grad(bool set_to_none = true);
 
   /// Writes defined parameters and buffers, and children unless they are not serializable, under their names.
   TENON_API virtual void save(OutputArchive& archive) const;

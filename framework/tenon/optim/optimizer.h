@@ -120,8 +120,8 @@ class TENON_EXPORT Optimizer {
   virtual Tensor step(LossClosure closure = nullptr) = 0;
   /// step() of this parameter alone, with the options of its group. Throws Error where no group has it, and as step().
   TENON_API void step_parameter(const Tensor& parameter);
-  /// Zeroes the gradients, or gives their memory back.
-  TENON_API void zero_grad(bool set_to_none = false);
+  /// Gives the memory of the gradients back, or zeroes them. PyTorch's default, from 2.0 on.
+  TENON_API void zero_grad(bool set_to_none = true);
 
   /// The parameters of the first group. Warns: libtorch's old interface; param_groups() has them all.
   TENON_API const std::vector<Tensor>& parameters() const;

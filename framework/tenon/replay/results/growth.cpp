@@ -173,15 +173,18 @@ Steps steps_of(const Trace& trace) {
 HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   Steps steps = steps_of(trace);
   const std::size_t all_steps = steps.ends.size();
-  if (steps.ends.size() >= kLeastStepsOfGrowth + kWarmup)
+  if (steps.ends.size() > kLeastStepsOfGrowth + kWarmup)
     steps.ends.erase(steps.ends.begin(), steps.ends.begin() + kWarmup);
   if (steps.ends.size() <= kLeastStepsOfGrowth) {
     HistoryGrowth unknown;
     unknown.unknown_because = why_unknown(all_steps);
     return unknown;
   }
-  HistoryGrowth growth{
-      .steps = steps.ends.size() - 1, .told_by = steps.told_by, .sites = {}, .begins = steps.ends.front()};
+  HistoryGrowth growth{.steps = steps.ends.size() - 1,
+                       .told_by = steps.told_by,
+                       .is_marked = steps.told_by == kByMarks,
+                       .sites = {},
+                       .begins = steps.ends.front()};
   const std::size_t stride = (steps.ends.size() + kMostEnds - 1) / kMostEnds;
   SiteSeries series(trace, names_all_frames);
   StepEvidence evidence(trace);
@@ -199,7 +202,7 @@ HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   growth.sites = series.growing(static_cast<double>(stride));
   double all = 0;
   for (const GrowingSite& site : growth.sites) all += site.bytes_per_step;
-  if (steps.told_by == kByMarks || evidence.is_convincing(all)) return growth;
+  if (growth.is_marked || evidence.is_convincing(all)) return growth;
   HistoryGrowth unknown;
   unknown.unknown_because = fmt::format(
       "{} comes {} times, which may be steps or layers of one: too little is given back in between, and there is no "

@@ -34,6 +34,7 @@ struct GrowingSite {
 struct HistoryGrowth {
   std::uint64_t steps = 0;  ///< that were compared; 0: none are known
   std::string told_by;
+  bool is_marked = false;          ///< by marks: else a step may be a part of one, and its bytes too few
   std::string unknown_because;     ///< where no steps are known: why
   std::vector<GrowingSite> sites;  ///< those that grow most first; empty: nothing does
   std::uint64_t begins = 0;        ///< events before the first step that was compared

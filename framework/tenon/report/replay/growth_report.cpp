@@ -29,7 +29,8 @@ std::string growth_text(const replay::Diagnosis& diagnosis) {
   if (growth.steps == 0)
     return fmt::format("Whether memory grows from step to step cannot be told: {}.\n{}", growth.unknown_because,
                        diagnosis.is_pytorch ? kMarkInPyTorch : kMark);
-  const std::string steps = fmt::format("{} steps, told by {}", growth.steps, growth.told_by);
+  const std::string steps = fmt::format("{} steps, told by {}{}", growth.steps, growth.told_by,
+                                        growth.is_marked ? "" : ", if that comes once in each");
   if (growth.sites.empty()) return fmt::format("Nothing grows from step to step ({}).\n", steps);
   const double all = std::accumulate(growth.sites.begin(), growth.sites.end(), 0.0,
                                      [](double sum, const auto& site) { return sum + site.bytes_per_step; });
