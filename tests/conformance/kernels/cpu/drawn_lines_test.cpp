@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -46,6 +47,8 @@ struct Fold {
 constexpr Fold kFolds[] = {
     {"sum", &sum_of, false, false, true},
     {"mean", [](const Doubles& all) { return sum_of(all) / static_cast<double>(all.size()); }, false, false, false},
+    {"prod", [](const Doubles& all) { return std::accumulate(all.begin(), all.end(), 1.0, std::multiplies<>()); },
+     false, false, true},
     {"amax", &most_of, false, true, true},
     {"amin", &least_of, false, true, true},
     {"any",
@@ -56,21 +59,11 @@ constexpr Fold kFolds[] = {
      true, true, true},
 };
 
-TEST_F(DrawnLines, AreReducedOverEveryChoiceOfDimensions) {
-  for_draws(300, [](Bench& bench, Draw& draw) {
-    const Fold fold = draw.any_of(kFolds);
-    Dtype dtype = draw.any_of(kAllTypes);
-    if (!fold.takes_integers && !is_floating(dtype)) dtype = Dtype::kFloat32;
-    const Sizes sizes = draw.sizes(static_cast<int>(draw.number(0, 4)), draw.one_in(20) ? 150000 : 2500);
-    Tensor x = draw.operand(dtype, sizes);
-    if (fold.takes_special_numbers) put_special_numbers(draw, x);
-    Sizes out = sizes;
-    for (i64& size : out)
-      if (draw.one_in(2)) size = 1;
-    const std::string name = fold.name;
-    const Dtype to = fold.gives_truth ? Dtype::kBool : name == "sum" && !is_floating(dtype) ? Dtype::kInt64 : dtype;
-    if (name[1] == 'm' && x.count() == 0) return;  // of nothing there is no largest
-    std::vector<Doubles> groups(static_cast<std::size_t>(product_of_sizes(out)));
+struct Reduced {
+  Sizes sizes, out;
+  /// The elements that go into each result.
+  std::vector<Doubles> groups(const Tensor& x) const {
+    std::vector<Doubles> all(static_cast<std::size_t>(product_of_sizes(out)));
     for (i64 i = 0; i < x.count(); ++i) {
       i64 group = 0, rest = i, step = 1;
       for (std::size_t d = sizes.size(); d-- > 0;) {
@@ -78,13 +71,86 @@ TEST_F(DrawnLines, AreReducedOverEveryChoiceOfDimensions) {
         step *= out[d];
         rest /= sizes[d];
       }
-      groups[static_cast<std::size_t>(group)].push_back(x.real(i));
+      all[static_cast<std::size_t>(group)].push_back(x.real(i));
     }
-    const Tensor y = draw.room(to, out);
+    return all;
+  }
+};
+Reduced any_reduced(Draw& draw) {
+  Reduced r;
+  r.sizes = draw.sizes(static_cast<int>(draw.number(0, 4)), draw.one_in(20) ? 150000 : 2500);
+  r.out = r.sizes;
+  for (i64& size : r.out)
+    if (draw.one_in(2)) size = 1;
+  return r;
+}
+
+TEST_F(DrawnLines, AreReducedOverEveryChoiceOfDimensions) {
+  for_draws(300, [](Bench& bench, Draw& draw) {
+    const Fold fold = draw.any_of(kFolds);
+    Dtype dtype = draw.any_of(kAllTypes);
+    if (!fold.takes_integers && !is_floating(dtype)) dtype = Dtype::kFloat32;
+    const Reduced r = any_reduced(draw);
+    const std::string name = fold.name;
+    Tensor x = draw.operand(dtype, r.sizes);
+    if (name == "prod") {  // a few that are not 1
+      draw.fill(x, 1, 1);
+      for (int k = 0; k < 6 && x.count() > 0; ++k) x.set_integer(draw.number(0, x.count() - 1), draw.number(1, 2));
+    }
+    if (fold.takes_special_numbers) put_special_numbers(draw, x);
+    const bool is_whole = (name == "sum" || name == "prod") && !is_floating(dtype);
+    const Dtype to = fold.gives_truth ? Dtype::kBool : is_whole ? Dtype::kInt64 : dtype;
+    if (name[1] == 'm' && x.count() == 0) return;  // of nothing there is no largest
+    const std::vector<Doubles> groups = r.groups(x);
+    const Tensor y = draw.room(to, r.out);
     bench.run(fold.name, {y}, {x});
-    Wanted wanted(to, out);
+    Wanted wanted(to, r.out);
     for (i64 g = 0; g < y.count(); ++g) wanted.set(g, fold.value(groups[static_cast<std::size_t>(g)]));
-    wanted.expect(y, name + " of " + to_string(sizes) + " " + std::string(name_of(dtype)));
+    wanted.expect(y, name + " of " + to_string(r.sizes) + " " + std::string(name_of(dtype)));
+  });
+}
+
+TEST_F(DrawnLines, HaveNormsOfEveryOrderAndVariances) {
+  for_draws(150, [](Bench& bench, Draw& draw) {
+    const Reduced r = any_reduced(draw);
+    const Dtype dtype = draw.any_of(kFloats);
+    const Tensor x = draw.operand(dtype, r.sizes);
+    if (x.count() == 0) return;
+    constexpr double kOrders[] = {0, 1, 2, 3, 0.5, kInfinity, -kInfinity};
+    const NormAttributes a{.p = draw.any_of(kOrders)};
+    const VarAttributes correction{.correction = static_cast<double>(draw.number(0, 2))};
+    const Tensor norm = draw.room(dtype, r.out), variance = draw.room(dtype, r.out), mean = draw.room(dtype, r.out),
+                 deviation = draw.room(dtype, r.out);
+    bench.run("norm", {norm}, {x}, &a);
+    bench.run("var_mean", {variance, mean}, {x}, &correction);
+    bench.run("std", {deviation}, {x}, &correction);
+    const std::vector<Doubles> groups = r.groups(x);
+    const double e = (dtype == Dtype::kFloat64 ? 1024 : 64) * epsilon_of(dtype);
+    for (i64 g = 0; g < norm.count(); ++g) {
+      const Doubles& all = groups[static_cast<std::size_t>(g)];
+      double sum = 0, most = 0, least = kInfinity, total = 0, squares = 0;
+      for (const double one : all) {
+        sum += a.p == 0 ? one != 0 : std::pow(std::fabs(one), a.p);
+        most = std::max(most, std::fabs(one));
+        least = std::min(least, std::fabs(one));
+        total += one;
+      }
+      const auto count = static_cast<double>(all.size());
+      for (const double one : all) squares += (one - total / count) * (one - total / count);
+      const double wanted = std::isinf(a.p) ? (a.p > 0 ? most : least) : a.p == 0 ? sum : std::pow(sum, 1 / a.p);
+      const double freedom = std::max(0.0, count - correction.correction), var = squares / freedom;
+      const auto expect = [&](const Tensor& got, double value, const char* what) {
+        const double one = got.real(g);
+        if (one == value || (std::isnan(one) && std::isnan(value))) return;
+        if (std::isinf(one) && value > 60000) return;  // beyond float16
+        ASSERT_NEAR(one, value, e * (1 + std::fabs(value)))
+            << what << " of " << to_string(r.sizes) << " " << name_of(dtype) << ", order " << a.p;
+      };
+      expect(norm, wanted, "norm");
+      expect(mean, total / count, "mean");
+      expect(variance, var, "variance");
+      expect(deviation, std::sqrt(var), "deviation");
+    }
   });
 }
 
