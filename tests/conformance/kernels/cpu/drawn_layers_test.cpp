@@ -178,6 +178,40 @@ TEST_F(DrawnLayers, ChannelsOfABatchAreNormalisedAndTracked) {
   });
 }
 
+// That they follow their formulas is shown with rows behind each other.
+TEST_F(DrawnLayers, RecurrentCellsTakeRowsThatLieApart) {
+  struct Cell {
+    const char* name;
+    std::vector<i64> outputs, inputs;  // how many times as wide as the state
+  };
+  const Cell cells[] = {{"lstm_cell", {4, 1, 1}, {4, 1}}, {"lstm_cell_backward", {4, 1}, {4, 1, 1, 1, 1}},
+                        {"gru_cell", {4, 1}, {3, 3, 1}},  {"gru_cell_backward", {3, 3, 1}, {4, 1, 1}},
+                        {"rnn_cell", {1}, {1}},           {"rnn_cell_backward", {1}, {1, 1}}};
+  for_draws(60, [&](Bench& bench, Draw& draw) {
+    const Cell cell = draw.any_of(cells);
+    const i64 rows = draw.any_of(kRowCounts), width = draw.any_of(kRowWidths);
+    const Dtype dtype = draw.one_in(2) ? Dtype::kFloat32 : Dtype::kFloat64;
+    const auto apart = [&](i64 times) {
+      const i64 before = draw.number(0, 3), behind = draw.number(0, 3);
+      return Tensor(dtype, {rows, before + times * width + behind}).narrowed(1, before, times * width);
+    };
+    std::vector<Tensor> outputs, inputs, plain_outputs, plain_inputs;
+    for (const i64 times : cell.outputs) {
+      outputs.push_back(apart(times));
+      plain_outputs.emplace_back(dtype, Sizes{rows, times * width});
+    }
+    for (const i64 times : cell.inputs) {
+      inputs.push_back(draw.fill(apart(times), -2, 2));
+      plain_inputs.push_back(Tensor(dtype, {rows, times * width}).fill([&](i64 i) { return inputs.back().real(i); }));
+    }
+    bench.run(cell.name, outputs, inputs);
+    bench.run(cell.name, plain_outputs, plain_inputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      for (i64 i = 0; i < outputs[k].count(); ++i)
+        ASSERT_EQ(outputs[k].real(i), plain_outputs[k].real(i)) << cell.name << ", result " << k << " at " << i;
+  });
+}
+
 TEST_F(DrawnLayers, LinesBecomeSharesAndTheirLogarithms) {
   for_draws(90, [](Bench& bench, Draw& draw) {
     Sizes sizes;

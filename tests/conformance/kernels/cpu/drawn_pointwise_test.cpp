@@ -1,5 +1,7 @@
 // Copies and pointwise kernels on drawn operands beside loops.
+#include <tenon/kernel/attributes/indexing.h>
 #include <tenon/kernel/attributes/pointwise.h>
+#include <tenon/kernel/attributes/random.h>
 
 #include <gtest/gtest.h>
 
@@ -144,6 +146,44 @@ TEST_F(DrawnPointwise, MaskedPlacesAreFilledAndTheOthersKept) {
     Wanted wanted(dtype, sizes);
     for (i64 i = 0; i < x.count(); ++i) wanted.set(i, mask.integer(i) != 0 ? 1 : x.real(i));
     wanted.expect(y, "masked_fill");
+  });
+}
+
+TEST_F(DrawnPointwise, SequencesAndTrianglesReachEveryElement) {
+  for_draws(60, [](Bench& bench, Draw& draw) {
+    const i64 count = draw.one_in(6) ? draw.number(16000, 25000) : draw.number(0, 40);
+    const i64 start = draw.number(-3, 3), step = draw.number(-2, 2);
+    constexpr Dtype kWide[] = {Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64};
+    const Dtype dtype = draw.any_of(kWide);
+    const auto number = [](i64 value) { return ScalarValue{static_cast<double>(value), value}; };
+    SequenceAttributes a{.start = number(start), .step = number(step), .end = number(start + (count - 1) * step)};
+    const Tensor range = draw.room(dtype, {count}), line = draw.room(dtype, {count});
+    bench.run("arange", {range}, {}, &a);
+    bench.run("linspace", {line}, {}, &a);
+    Wanted wanted(dtype, {count});
+    for (i64 i = 0; i < count; ++i) wanted.set(i, static_cast<double>(start + i * step));
+    wanted.expect(range, "arange");
+    wanted.expect(line, "linspace");
+
+    const Dtype any = draw.any_of(kAllTypes);
+    const Sizes matrix{draw.number(0, 20), draw.number(0, 20)};
+    const Tensor unit = draw.room(any, matrix);
+    bench.run("eye", {unit}, {});
+    Wanted ones(any, matrix);
+    for (i64 i = 0; i < unit.count(); ++i) ones.set(i, i / matrix[1] == i % matrix[1] ? 1 : 0);
+    ones.expect(unit, "eye");
+
+    Sizes sizes = draw.sizes(static_cast<int>(draw.number(2, 4)), draw.one_in(8) ? 40000 : 2500);
+    const TriangleAttributes triangle{.diagonal = draw.number(-4, 4)};
+    const bool is_lower = draw.one_in(2);
+    const Tensor x = draw.spread(any, sizes), y = draw.room(any, sizes);
+    bench.run(is_lower ? "tril" : "triu", {y}, {x}, &triangle);
+    Wanted kept(any, sizes);
+    for (i64 i = 0; i < y.count(); ++i) {
+      const i64 columns = sizes.back(), rows = sizes[sizes.size() - 2], right = i % columns - i / columns % rows;
+      kept.set(i, (is_lower ? right <= triangle.diagonal : right >= triangle.diagonal) ? x.real(i) : 0);
+    }
+    kept.expect(y, is_lower ? "tril" : "triu");
   });
 }
 
