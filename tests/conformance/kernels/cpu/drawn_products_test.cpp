@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -65,39 +66,53 @@ TEST_F(DrawnProducts, OfMatricesOfEveryLayoutWithAndWithoutAnAddend) {
   });
 }
 
+struct LargeProduct {
+  const char* cut;  // along which operands of 16 bits become float32 in panels of 4 MiB
+  i64 batch, m, k, n;
+};
+constexpr LargeProduct kLargeProducts[] = {
+    {"terms", 0, 2, 350000, 1},
+    {"terms, many columns", 0, 3, 30001, 33},
+    {"rows", 0, 1200, 2, 900},
+    {"columns", 0, 900, 3, 1250},
+    {"products", 5, 300, 3, 700},
+    {"nothing: a vector", 0, 1, 65, 9000},
+    {"nothing: a column", 0, 9000, 65, 1},
+};
+
+void check_large_product(Bench& bench, Draw& draw, const LargeProduct& c, Dtype dtype) {
+  const auto sizes = [&](i64 rows, i64 columns) {
+    return c.batch ? Sizes{c.batch, rows, columns} : Sizes{rows, columns};
+  };
+  const Tensor a = draw.operand(dtype, sizes(c.m, c.k), -1, 1), b = draw.operand(dtype, sizes(c.k, c.n), -1, 1);
+  const Tensor y = draw.room(dtype, sizes(c.m, c.n));
+  const Tensor addend = draw.one_in(2) ? draw.spread(dtype, sizes(c.m, c.n)) : Tensor();
+  const Doubles left = numbers_of(a), right = numbers_of(b), added = numbers_of(addend);
+  bench.run("matmul", {y}, {a, b, addend});
+  // Of long sums all elements, of others those of some lines.
+  const i64 step = c.k > 1000 ? 1 : 97;
+  for (i64 i = 0; i < y.count(); i += step) {
+    double sum = added.empty() ? 0 : added[static_cast<std::size_t>(i)];
+    for (i64 p = 0; p < c.k; ++p)
+      sum += left[static_cast<std::size_t>(i / c.n * c.k + p)] *
+             right[static_cast<std::size_t>((i / (c.m * c.n) * c.k + p) * c.n + i % c.n)];
+    Tensor wanted(dtype, {});
+    wanted.set(0, sum);
+    ASSERT_EQ(y.real(i), wanted.real(0)) << c.cut << ", " << name_of(dtype) << " " << to_string(a.sizes()) << " by "
+                                         << to_string(b.sizes()) << " at " << i;
+  }
+}
+
 TEST_F(DrawnProducts, OfLargeMatricesInPanelsAndOnAllThreads) {
-  for_draws(4, [](Bench& bench, Draw& draw) {
-    // Operands of 16 bits become float32 in panels of 4 MiB: of products, terms, rows or columns.
-    struct Case {
-      i64 batch, m, k, n;
-    };
-    constexpr Case kCases[] = {{0, 3, 700000, 1}, {0, 1200, 2, 900}, {0, 900, 3, 1250},
-                               {5, 300, 3, 500},  {0, 20, 40001, 9}, {0, 2, 17000, 33},
-                               {0, 20000, 65, 1}, {0, 1, 65, 20000}, {7, 65, 80, 33}};
-    const Case c = draw.any_of(kCases);
-    const Dtype dtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat64};
-    const Dtype dtype = draw.any_of(dtypes);
-    const auto sizes = [&](i64 rows, i64 columns) {
-      return c.batch ? Sizes{c.batch, rows, columns} : Sizes{rows, columns};
-    };
-    const Tensor a = draw.operand(dtype, sizes(c.m, c.k), -1, 1), b = draw.operand(dtype, sizes(c.k, c.n), -1, 1);
-    const Tensor y = draw.room(dtype, sizes(c.m, c.n));
-    const Tensor addend = draw.one_in(2) ? draw.spread(dtype, sizes(c.m, c.n)) : Tensor();
-    const Doubles left = numbers_of(a), right = numbers_of(b), added = numbers_of(addend);
-    bench.run("matmul", {y}, {a, b, addend});
-    // Of long sums all elements, of others those of some lines.
-    const i64 step = c.k > 1000 ? 1 : 97;
-    for (i64 i = 0; i < y.count(); i += step) {
-      double sum = added.empty() ? 0 : added[static_cast<std::size_t>(i)];
-      for (i64 p = 0; p < c.k; ++p)
-        sum += left[static_cast<std::size_t>(i / c.n * c.k + p)] *
-               right[static_cast<std::size_t>((i / (c.m * c.n) * c.k + p) * c.n + i % c.n)];
-      Tensor wanted(dtype, {});
-      wanted.set(0, sum);
-      ASSERT_EQ(y.real(i), wanted.real(0))
-          << name_of(dtype) << " " << to_string(a.sizes()) << " by " << to_string(b.sizes()) << " at " << i;
-    }
-  });
+  Bench& bench = *benches().front();
+  bench.enter();
+  std::uint64_t seed = 0;
+  for (const LargeProduct& c : kLargeProducts) {
+    Draw draw(++seed);
+    bench.driver().set_threads(static_cast<int>(1 + seed % 3));
+    check_large_product(bench, draw, c, Dtype::kFloat16);
+    check_large_product(bench, draw, c, seed % 2 == 0 ? Dtype::kBFloat16 : Dtype::kFloat32);
+  }
 }
 
 struct Convolution {
