@@ -273,8 +273,8 @@ TEST_F(DrawnConvolutions, ElementsOfAWindowThatMeetPaddingAloneHaveNoGradient) {
       c.y.push_back((size + 2 * padding - c.w.back()) / c.a.stride[d] + 1);
     }
     if (product_of_sizes(c.w) * product_of_sizes(c.y) / out > 400000) return;
-    const Tensor x = draw.plain(Dtype::kFloat32, c.x, 1, 3), dy = draw.plain(Dtype::kFloat32, c.y, 1, 3);
-    Tensor dw(Dtype::kFloat32, c.w);
+    const Dtype dtype = draw.one_in(2) ? Dtype::kFloat32 : Dtype::kBFloat16;
+    const Tensor x = draw.plain(dtype, c.x, 1, 3), dy = draw.plain(dtype, c.y, 1, 3), dw(dtype, c.w);
     bench.run("conv_backward_weight", {dw}, {dy, x}, &c.a);
     const Doubles xs = numbers_of(x), dys = numbers_of(dy);
     Doubles dws(static_cast<std::size_t>(dw.count()));
