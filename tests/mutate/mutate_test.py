@@ -89,6 +89,10 @@ class PlacesTest(unittest.TestCase):
         self.assertEqual(changes("template <int N> int g(); int f() { constexpr int k = 3; static_assert(k < 4); int a[5]; "
                                  "return g<6>() ; }"), [])
 
+    def test_a_condition_that_is_decided_when_compiling_neither_always_nor_never_holds(self):
+        code = "template <bool B> int f(int a) { if constexpr (B) { return a; } else if constexpr (!B) { return a * a; } return {}; }"
+        self.assertEqual(changes(code), ["* -> /"])
+
     def test_a_file_that_is_included_in_the_middle_is_not_taken_for_this_one(self):
         with tempfile.TemporaryDirectory() as folder:
             part = Path(folder) / "part.inl"

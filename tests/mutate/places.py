@@ -132,9 +132,10 @@ class Finder:
                     and c.extent.end.offset < cursor.extent.end.offset]
         if kind == Kind.CASE_STMT:
             return children[1:]
-        if kind == Kind.IF_STMT and re.match(rb"if\s+constexpr", self.text(cursor.extent.start.offset, cursor.extent.end.offset)):
-            return children[1:]
-        return children
+        return children[1:] if self.is_decided_when_compiling(cursor, kind) else children
+
+    def is_decided_when_compiling(self, cursor, kind):
+        return kind == Kind.IF_STMT and re.match(rb"if\s+constexpr", self.text(cursor.extent.start.offset, cursor.extent.end.offset))
 
     def look(self, cursor, kind, children):
         start, end = cursor.extent.start.offset, cursor.extent.end.offset
@@ -142,7 +143,8 @@ class Finder:
             for child in children:
                 self.statement(child)
         elif kind == Kind.IF_STMT:
-            self.condition(children)
+            if not self.is_decided_when_compiling(cursor, kind):
+                self.condition(children)
             for child in children[1:]:
                 self.statement(child)
         elif kind in (Kind.FOR_STMT, Kind.WHILE_STMT, Kind.CXX_FOR_RANGE_STMT, Kind.CASE_STMT, Kind.DEFAULT_STMT):

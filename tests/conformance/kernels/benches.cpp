@@ -123,6 +123,34 @@ class Context final : public KernelContext {
   std::vector<std::unique_ptr<DeviceBytes>> scratches_;  // of pieces_, where they are elsewhere
 };
 
+/// Of what a kernel is given it changes the elements of its results, and nothing between, before or behind them.
+class Untouched {
+ public:
+  Untouched(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) : outputs_(outputs) {
+    for (const auto* list : {&outputs, &inputs}) {
+      for (const Tensor& tensor : *list) {
+        if (tensor.defined() && !before_.contains(&tensor.room())) before_.emplace(&tensor.room(), tensor.room());
+      }
+    }
+  }
+  void expect() const {
+    for (const auto& [room, before] : before_) {
+      if (*room == before) continue;
+      std::vector<char> after = *room;
+      for (const Tensor& output : outputs_) {
+        if (output.defined() && &output.room() == room) output.copy_elements(before, after);
+      }
+      EXPECT_TRUE(after == before) << "a kernel wrote beside the elements of its results, byte "
+                                   << std::mismatch(after.begin(), after.end(), before.begin()).first - after.begin()
+                                   << " of " << after.size();
+    }
+  }
+
+ private:
+  const std::vector<Tensor>& outputs_;
+  std::map<const std::vector<char>*, std::vector<char>> before_;
+};
+
 /// Of a backend that need not have it.
 struct MissingKernel {
   std::string name;
@@ -155,12 +183,14 @@ class LevelBench final : public Bench {
       ADD_FAILURE() << "the backend has no kernel '" << kernel << "'";
       return 0;
     }
+    const Untouched others(outputs, inputs);
     Context context(driver());
     std::vector<TensorView> out, in;
     for (const Tensor& t : outputs) out.push_back(context.view(t));
     for (const Tensor& t : inputs) in.push_back(context.view(t));
     found->second(context, out, in, attributes);
     context.finish();
+    others.expect();
     return context.scratch_bytes();
   }
 

@@ -41,11 +41,11 @@ Tensor::Tensor(Dtype dtype, Sizes sizes, Layout layout) : sizes_(std::move(sizes
     expected *= std::max<i64>(1, sizes_[at]);
     if (layout == Layout::kStrided) expected += 3;
   }
-  const std::size_t bytes = static_cast<std::size_t>(expected) * size_of(dtype);
-  memory_ = std::make_shared<std::vector<char>>(bytes + 128, static_cast<char>(0xA5));
-  bytes_ = bytes;
-  const auto address = reinterpret_cast<std::uintptr_t>(memory_->data());
-  offset_bytes_ = (64 - address % 64) % 64;
+  constexpr std::size_t kAlignment = 64, kGuard = 64;
+  bytes_ = static_cast<std::size_t>(expected) * size_of(dtype);
+  memory_ = std::make_shared<std::vector<char>>(bytes_ + kAlignment + 2 * kGuard, static_cast<char>(0xA5));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_->data()) + kGuard;
+  offset_bytes_ = kGuard + (kAlignment - address % kAlignment) % kAlignment;
   view_.rank = rank;
   view_.dtype = dtype;
 }
@@ -89,6 +89,26 @@ TensorView Tensor::view() const {
   view.sizes = sizes_.data();
   view.strides = strides_.data();
   return view;
+}
+
+void Tensor::copy_elements(const std::vector<char>& from, std::vector<char>& to) const {
+  const std::size_t element = size_of(dtype());
+  // Rows of the last dimension, or all of it where that is what lies there.
+  i64 dense = 1;
+  bool is_dense = true;
+  for (std::size_t d = sizes_.size(); d-- > 0;) {
+    is_dense &= sizes_[d] == 1 || strides_[d] == dense;
+    dense *= sizes_[d];
+  }
+  const std::size_t first = offset_bytes_ + first_bytes_;
+  if (is_dense) {
+    std::copy_n(from.data() + first, static_cast<std::size_t>(count()) * element, to.data() + first);
+    return;
+  }
+  for (i64 i = 0; i < count(); ++i) {
+    const auto at = static_cast<std::size_t>(this->element(i) - memory_->data());
+    std::copy_n(from.data() + at, element, to.data() + at);
+  }
 }
 
 i64 Tensor::count() const {

@@ -48,6 +48,10 @@ class Tensor {
   TensorView view() const;
   /// All bytes that this tensor and its views share.
   std::span<char> memory() const;
+  /// The same with what lies before and behind, which nobody may write.
+  const std::vector<char>& room() const { return *memory_; }
+  /// Copies the bytes of this view's elements, and no others, from one copy of the room to another.
+  void copy_elements(const std::vector<char>& from, std::vector<char>& to) const;
   Dtype dtype() const { return view_.dtype; }
   const Sizes& sizes() const { return sizes_; }
   i64 size(int dim) const { return sizes_[static_cast<std::size_t>(dim)]; }

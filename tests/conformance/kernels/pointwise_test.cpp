@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
+#include <string_view>
 
 #include "harness.h"
 
@@ -16,6 +18,8 @@ namespace tenon::conformance {
 namespace {
 
 constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kTransposed, Layout::kStrided};
+/// For every row: what takes them through layouts and sizes is the same for all, and tried with few of them.
+const Sizes kRowShapes[] = {{}, {67}, {31, 37}};
 
 using tenon::test::Check;
 using tenon::test::for_each_row;
@@ -60,8 +64,9 @@ TEST(Pointwise, UnaryRowsMatchTheirDefinition) {
       using C = Check<Row>;
       const PointwiseAttributes attributes = attributes_of<Row>();
       const double* const p = C::kParameters;
+      const bool is_first = std::string_view(Row::name) == "neg";
       for (const Dtype dtype : kFloats) {
-        for (const Sizes& sizes : shapes()) {
+        for (const Sizes& sizes : is_first ? std::span<const Sizes>(shapes()) : std::span<const Sizes>(kRowShapes)) {
           for (const Layout layout : kLayouts) {
             Random random(7);
             const Tensor x = random_tensor(dtype, sizes, layout, random, C::kLow, C::kHigh);
@@ -146,7 +151,7 @@ TEST(Pointwise, IntegerUnaryRowsAreExact) {
       if constexpr (pointwise::computes(Row::kIntegers)) {
         const PointwiseAttributes attributes = attributes_of<Row>();
         for (const Dtype dtype : kIntegers) {
-          for (const Sizes& sizes : shapes()) {
+          for (const Sizes& sizes : kRowShapes) {
             Random random(13);
             const Tensor x = random_tensor(dtype, sizes, Layout::kStrided, random, -9, 9);
             Tensor y(dtype, sizes), expected(dtype, sizes);
@@ -171,9 +176,10 @@ TEST(Pointwise, BinaryRowsMatchTheirDefinition) {
     for_each_row_of(bench, pointwise::Binary{}, [&]<class Row>(Row) {
       using C = Check<Row>;
       constexpr bool jumps = Row::kIntegers == pointwise::Integers::kDivided;
+      const bool is_first = std::string_view(Row::name) == "mul";
       for (const Dtype dtype : kFloats) {
         if (jumps && dtype != Dtype::kFloat32 && dtype != Dtype::kFloat64) continue;
-        for (const Sizes& sizes : shapes()) {
+        for (const Sizes& sizes : is_first ? std::span<const Sizes>(shapes()) : std::span<const Sizes>(kRowShapes)) {
           for (const Second second : {Second::kSame, Second::kBroadcast, Second::kScalar}) {
             Random random(17);
             const Tensor a = random_tensor(dtype, sizes, Layout::kTransposed, random, C::kLow, C::kHigh);
@@ -266,8 +272,9 @@ TEST(Pointwise, DivisionOfIntegersByZeroIsAnError) {
 TEST(Pointwise, ComparisonsGiveBoolForEveryType) {
   for_each_bench([](Bench& bench) {
     for_each_row_of(bench, pointwise::Comparison{}, [&]<class Row>(Row) {
+      const bool is_first = std::string_view(Row::name) == "lt";
       for (const Dtype dtype : kAllTypes) {
-        for (const Sizes& sizes : shapes()) {
+        for (const Sizes& sizes : is_first ? std::span<const Sizes>(shapes()) : std::span<const Sizes>(kRowShapes)) {
           Random random(29);
           const Tensor a = random_tensor(dtype, sizes, Layout::kStrided, random, 0, 3);
           const Tensor b = random_tensor(dtype, sizes, Layout::kContiguous, random, 0, 3);

@@ -94,26 +94,30 @@ struct QuantizedCase {
   i64 batch, in, out, height, width, kernel, stride, padding, dilation, groups;
 };
 
-/// What the kernel is to give at element `index` before it is rounded.
-double conv_by_loops(const Tensor& x, const Tensor& w, const Tensor& scales, const Tensor& bias, const Tensor& y,
-                     const QuantizedConvAttributes& a, i64 index) {
-  const Sizes at = coordinates(index, y.sizes());
-  const i64 group = at[1] / (y.size(1) / a.window.groups), in = w.size(1);
-  double sum = 0;
-  for (i64 c = 0; c < in; ++c) {
-    for (i64 i = 0; i < w.size(2); ++i) {
-      for (i64 j = 0; j < w.size(3); ++j) {
-        const i64 h = at[2] * a.window.stride[0] - a.window.padding[0] + i * a.window.dilation[0];
-        const i64 v = at[3] * a.window.stride[1] - a.window.padding[1] + j * a.window.dilation[1];
-        if (h < 0 || h >= x.size(2) || v < 0 || v >= x.size(3)) continue;
-        const i64 from = ((at[0] * x.size(1) + group * in + c) * x.size(2) + h) * x.size(3) + v;
-        sum += (x.real(from) - static_cast<double>(a.x_zero_point)) *
-               w.real(((at[1] * in + c) * w.size(2) + i) * w.size(3) + j);
-      }
+/// What the kernel is to give before it is rounded.
+std::vector<double> conv_by_loops(const Tensor& x, const Tensor& w, const Tensor& scales, const Tensor& bias,
+                                  const Tensor& y, const QuantizedConvAttributes& a) {
+  const i64 in = w.size(1), height = x.size(2), width = x.size(3), window = w.size(2) * w.size(3);
+  const i64 out_group = y.size(1) / a.window.groups;
+  std::vector<double> pixels, weights, all;
+  for (i64 i = 0; i < x.count(); ++i) pixels.push_back(x.real(i) - static_cast<double>(a.x_zero_point));
+  for (i64 i = 0; i < w.count(); ++i) weights.push_back(w.real(i));
+  for (i64 i = 0; i < y.count(); ++i) {
+    const i64 column = i % y.size(3), row = i / y.size(3) % y.size(2), o = i / (y.size(3) * y.size(2)) % y.size(1);
+    const i64 first = (i / (y.size(3) * y.size(2) * y.size(1))) * x.size(1) + o / out_group * in;
+    double sum = 0;
+    for (i64 k = 0; k < window; ++k) {
+      const i64 h = row * a.window.stride[0] - a.window.padding[0] + k / w.size(3) * a.window.dilation[0];
+      const i64 v = column * a.window.stride[1] - a.window.padding[1] + k % w.size(3) * a.window.dilation[1];
+      if (h < 0 || h >= height || v < 0 || v >= width) continue;
+      for (i64 c = 0; c < in; ++c)
+        sum += pixels[static_cast<std::size_t>(((first + c) * height + h) * width + v)] *
+               weights[static_cast<std::size_t>((o * in + c) * window + k)];
     }
+    const double value = sum * a.x_scale * scales.real(o) + (bias.defined() ? bias.real(o) : 0);
+    all.push_back(a.relu ? std::max(value, 0.0) : value);
   }
-  const double value = sum * a.x_scale * scales.real(at[1]) + (bias.defined() ? bias.real(at[1]) : 0);
-  return a.relu ? std::max(value, 0.0) : value;
+  return all;
 }
 
 /// `planar`: all contiguous, by the kernel for that, in windows that step by one column.
@@ -142,8 +146,9 @@ void check_conv(Bench& bench, const QuantizedCase& c, Dtype x_dtype, Dtype y_dty
     a.window.dilation[d] = c.dilation;
   }
   bench.run(planar ? "quantized_conv_planar" : "quantized_conv", {y}, {x, w, scales, bias}, &a);
+  const std::vector<double> wanted = conv_by_loops(x, w, scales, bias, y, a);
   for (i64 i = 0; i < y.count(); ++i) {
-    const double want = conv_by_loops(x, w, scales, bias, y, a, i);
+    const double want = wanted[static_cast<std::size_t>(i)];
     if (y_dtype == Dtype::kFloat32) {
       ASSERT_NEAR(y.real(i), want, 1e-5 * (1 + std::fabs(want))) << "at " << i;
       continue;

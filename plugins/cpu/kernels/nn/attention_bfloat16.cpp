@@ -43,10 +43,11 @@ void round_rows(const Heads<BF16>& to, i64 b, i64 h, i64 heads, i64 first, i64 r
   }
 }
 
-// Heads in groups: as many at once as kGroupBytes hold.
+// Heads in groups: as many at once as kGroupBytes hold. A head of no queries and no keys takes none.
 struct Groups {
   i64 heads, size;
-  Groups(i64 all, i64 bytes_of_head) : heads(all), size(larger<i64>(1, smaller(all, kGroupBytes / bytes_of_head))) {}
+  Groups(i64 all, i64 bytes_of_head)
+      : heads(all), size(larger<i64>(1, smaller(all, kGroupBytes / larger<i64>(1, bytes_of_head)))) {}
   i64 count() const { return (heads + size - 1) / size; }
   i64 first(i64 group) const { return group * size; }
   i64 heads_of(i64 group) const { return smaller(size, heads - group * size); }

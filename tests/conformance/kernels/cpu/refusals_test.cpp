@@ -5,6 +5,7 @@
 #include <tenon/kernel/attributes/linear.h>
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/kernel/attributes/paged_attention.h>
+#include <tenon/kernel/attributes/reduction.h>
 
 #include <gtest/gtest.h>
 
@@ -44,6 +45,8 @@ TEST(Refusals, NameTheKernelAndTheDtypeThatItIsNotFor) {
     const ConvAttributes window{.spatial = 1};
     const AttentionAttributes attention;
     const PagedAttentionAttributes paged{.length = 1};
+    const DimAttributes dim;
+    const PoolAttributes pool{.spatial = 1};
     for (const Dtype dtype : {Dtype::kInt32, Dtype::kInt64, Dtype::kUInt8}) {
       expect_refusal("addcdiv", dtype, 3, {5}, nullptr);
       expect_refusal("lerp", dtype, 3, {5}, nullptr);
@@ -53,6 +56,19 @@ TEST(Refusals, NameTheKernelAndTheDtypeThatItIsNotFor) {
       expect_refusal("attention", dtype, 4, {1, 1, 1, 1}, &attention);
       expect_refusal("attention_backward", dtype, 7, {1, 1, 1, 1}, &attention);
       expect_refusal("paged_attention", dtype, 2, {1, 1, 1, 1}, &paged);
+      expect_refusal("conv_backward_input", dtype, 2, {1, 1, 1}, &window, "conv");
+      expect_refusal("conv_backward_weight", dtype, 2, {1, 1, 1}, &window, "conv");
+      expect_refusal("norm", dtype, 1, {5}, nullptr);
+      expect_refusal("mean", dtype, 1, {5}, nullptr);
+      expect_refusal("var", dtype, 1, {5}, nullptr);
+      expect_refusal("std", dtype, 1, {5}, nullptr, "var");
+      expect_refusal("var_mean", dtype, 1, {5}, nullptr, "var");
+      expect_refusal("softmax", dtype, 1, {5}, &dim);
+      expect_refusal("log_softmax_backward", dtype, 2, {5}, &dim, "softmax");
+      expect_refusal("logcumsumexp", dtype, 1, {5}, &dim);
+      expect_refusal("avg_pool", dtype, 1, {1, 1, 4}, &pool);
+      expect_refusal("adaptive_avg_pool_backward", dtype, 1, {1, 1, 4}, &pool, "avg_pool");
+      expect_refusal("lstm_cell", dtype, 2, {2, 3}, nullptr, "recurrent cell");
     }
   });
 }

@@ -163,5 +163,30 @@ TEST_F(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
   });
 }
 
+// Without an element in the result there is nothing to compute it in, whatever the operands are.
+TEST_F(Workspace, OfAnEmptyResultIsNothing) {
+  for_threads([](Bench& bench, i64) {
+    for (const Dtype dtype : kFloats) {
+      const Tensor no_picture(dtype, {0, 4, 5, 6}), no_output(dtype, {0, 6, 3, 5}),
+          picture = filled(dtype, {2, 4, 5, 6}), no_channels(dtype, {2, 0, 5, 6}), output = filled(dtype, {2, 6, 3, 5}),
+          weight = filled(dtype, {6, 4, 3, 2}), no_window(dtype, {6, 0, 3, 2});
+      const ConvAttributes a;
+      EXPECT_EQ(bench.workspace_of("conv", {no_output}, {no_picture, weight, Tensor()}, &a), 0);
+      EXPECT_EQ(bench.workspace_of("conv_backward_input", {no_picture}, {no_output, weight}, &a), 0);
+      EXPECT_EQ(bench.workspace_of("conv_backward_input", {no_channels}, {output, no_window}, &a), 0);
+      EXPECT_EQ(bench.workspace_of("conv_backward_weight", {no_window}, {output, no_channels}, &a), 0);
+      for (const Sizes& none : {Sizes{0, 2, 3, 4}, Sizes{2, 0, 3, 4}, Sizes{0, 2, 0, 4}, Sizes{1, 2, 0, 4}}) {
+        const Dtype sums = dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+        const AttentionAttributes attention;
+        const Tensor q(dtype, none), y(dtype, none), lse(sums, {none[0], none[1], none[2]});
+        EXPECT_EQ(bench.workspace_of("attention", {y, lse}, {q, q, q, Tensor()}, &attention), 0);
+        EXPECT_EQ(bench.workspace_of("attention_backward", {q, q, q}, {y, q, q, q, y, lse, Tensor()}, &attention), 0);
+      }
+      const Tensor a_matrix = filled(dtype, {3, 4}).transposed(0, 1), no_rows(dtype, {0, 3}), no_product(dtype, {0, 4});
+      EXPECT_EQ(bench.workspace_of("matmul", {no_product}, {no_rows, a_matrix.transposed(0, 1), Tensor()}), 0);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tenon::conformance
