@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
+#include <string_view>
 
 #include "../harness.h"
 
@@ -96,6 +98,20 @@ TEST(Integers, ProductsThatAreAddedWrap) {
     const TernaryAttributes attributes{.value = {3, 3}};
     bench.run("addcmul", {y}, {x, a, b}, &attributes);
     for (i64 i = 0; i < 70; ++i) EXPECT_EQ(word(y, i), word(x, i) + 3 * word(a, i) * word(b, i));
+  });
+}
+
+TEST(Integers, SquaresAndTheSmallestNegatedWrap) {
+  for_each_bench([](Bench& bench) {
+    Tensor x = large({70}), y(Dtype::kInt64, {70});
+    x.set_integer(3, std::numeric_limits<i64>::min());
+    x.set_integer(66, -7);
+    bench.run("square", {y}, {x});
+    for (i64 i = 0; i < 70; ++i) EXPECT_EQ(word(y, i), word(x, i) * word(x, i));
+    bench.run("neg", {y}, {x});
+    for (i64 i = 0; i < 70; ++i) EXPECT_EQ(word(y, i), 0 - word(x, i));
+    bench.run("abs", {y}, {x});
+    for (i64 i = 0; i < 70; ++i) EXPECT_EQ(word(y, i), x.integer(i) < 0 ? 0 - word(x, i) : word(x, i));
   });
 }
 
