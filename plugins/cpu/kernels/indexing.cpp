@@ -29,7 +29,7 @@ struct Adder {
       load(b, from + i * from_stride, from_stride, count);
       if (lane == Lane::kF32) sum<float>(a, b, count, static_cast<float>(scale));
       if (lane == Lane::kF64) sum<double>(a, b, count, scale);
-      if (lane == Lane::kI64) sum<i64>(a, b, count, static_cast<i64>(scale));
+      if (lane == Lane::kI64) sum<u64>(a, b, count, static_cast<u64>(static_cast<i64>(scale)));  // integers wrap
       store(to + i * to_stride, to_stride, a, count);
     }
   }

@@ -79,16 +79,18 @@ void pack(Room& room, Packed& packed, const TensorView& like, Dtype dtype, bool 
 
 void integer_product(const Batch& a, const Batch& b, const Batch& c, const Scale& scale, bool accumulate) {
   const i64 m = c.matrix.rows, n = c.matrix.columns, k = a.matrix.columns;
-  const i64 alpha = static_cast<i64>(scale.alpha), beta = static_cast<i64>(scale.beta);
+  // Integers wrap.
+  const u64 alpha = static_cast<u64>(static_cast<i64>(scale.alpha));
+  const u64 beta = static_cast<u64>(static_cast<i64>(scale.beta));
   parallel(c.count * m, kIntegerGrain / larger<i64>(1, n * k) + 1, 1, [&](i64 begin, i64 end) {
     for (i64 r = begin; r < end; ++r) {
       const i64 batch = r / m, row = r % m;
-      const i64* x = reinterpret_cast<const i64*>(a.matrix.data) + batch * a.step + row * k;
-      const i64* y = reinterpret_cast<const i64*>(b.matrix.data) + batch * b.step;
-      i64* z = reinterpret_cast<i64*>(c.matrix.data) + batch * c.step + row * n;
+      const u64* x = reinterpret_cast<const u64*>(a.matrix.data) + batch * a.step + row * k;
+      const u64* y = reinterpret_cast<const u64*>(b.matrix.data) + batch * b.step;
+      u64* z = reinterpret_cast<u64*>(c.matrix.data) + batch * c.step + row * n;
       for (i64 j = 0; j < n; ++j) z[j] = accumulate ? z[j] * beta : 0;
       for (i64 i = 0; i < k; ++i) {
-        const i64 left = alpha * x[i];
+        const u64 left = alpha * x[i];
         for (i64 j = 0; j < n; ++j) z[j] += left * y[i * n + j];
       }
     }

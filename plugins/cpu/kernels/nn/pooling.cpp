@@ -227,7 +227,7 @@ void max_pool_backward(KernelContext& context, Views outputs, Views inputs, cons
   const Lane lane = lane_of(dx.dtype);
   if (lane == Lane::kF32) run_max_backward<float>(context, dx, dy, index, lane);
   if (lane == Lane::kF64) run_max_backward<double>(context, dx, dy, index, lane);
-  if (lane == Lane::kI64) run_max_backward<i64>(context, dx, dy, index, lane);
+  if (lane == Lane::kI64) run_max_backward<u64>(context, dx, dy, index, lane);  // integers wrap
 }
 
 // One output position's window and divisor, for plain and adaptive average pooling alike.

@@ -138,7 +138,7 @@ void col2im(KernelContext& context, Views outputs, Views inputs, const void* att
   if (numel(y) == 0) return;
   if (lane == Lane::kF32) sum_windows<float>(context, y, at(inputs, 0), a, lane);
   if (lane == Lane::kF64) sum_windows<double>(context, y, at(inputs, 0), a, lane);
-  if (lane == Lane::kI64) sum_windows<i64>(context, y, at(inputs, 0), a, lane);
+  if (lane == Lane::kI64) sum_windows<u64>(context, y, at(inputs, 0), a, lane);  // integers wrap
 }
 
 }  // namespace

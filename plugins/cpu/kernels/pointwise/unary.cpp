@@ -1,6 +1,8 @@
 // Unary rows of kernel/pointwise.h and their backwards: y = value(x), dx = dy * slope.
 #include <tenon/kernel/attributes/pointwise.h>
 
+#include <type_traits>
+
 #include "kernels/pointwise/engine.h"
 #include "kernels/pointwise/real.h"
 #include "kernels/register.h"
@@ -24,6 +26,18 @@ void forward_body(char* const* pointers, i64 n, i64, const void* params) {
   for (i64 i = 0; i < n; ++i) y[i] = Row::template value<R>(R(x[i]), p).v;
 }
 
+// Modulo 2^64 where a row may leave the range: the square of a large number, the smallest one negated.
+template <class Row>
+i64 integer_value(i64 x, const i64* p) {
+  if constexpr (std::is_same_v<Row, pointwise::Neg> || std::is_same_v<Row, pointwise::Square>) {
+    return static_cast<i64>(Row::template value<u64>(static_cast<u64>(x)));
+  } else if constexpr (std::is_same_v<Row, pointwise::Abs>) {
+    return x < 0 ? integer_value<pointwise::Neg>(x, p) : x;
+  } else {
+    return Row::template value<i64>(x, p);
+  }
+}
+
 template <class Row>
 void integer_body(char* const* pointers, i64 n, i64, const void* params) {
   const auto* scalars = static_cast<const ScalarValue*>(params);
@@ -32,7 +46,7 @@ void integer_body(char* const* pointers, i64 n, i64, const void* params) {
   i64* y = reinterpret_cast<i64*>(pointers[0]);
   const i64* x = reinterpret_cast<const i64*>(pointers[1]);
 #pragma GCC ivdep
-  for (i64 i = 0; i < n; ++i) y[i] = Row::template value<i64>(x[i], p);
+  for (i64 i = 0; i < n; ++i) y[i] = integer_value<Row>(x[i], p);
 }
 
 // pointers: dx, dy, saved.

@@ -1,6 +1,8 @@
 // sum, mean, prod, amax, amin, any, all, norm.
 #include <tenon/kernel/attributes/reduction.h>
 
+#include <type_traits>
+
 #include "kernels/pointwise/math.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/register.h"
@@ -27,15 +29,16 @@ struct Traits<double> {
 template <>
 struct Traits<i64> {
   static constexpr Lane kLane = Lane::kI64;
-  using Sum = i64;
+  using Sum = u64;  // integers wrap
   static constexpr tenon::cpu::TENON_CPU_LEVEL::Lane kSumLane = Lane::kI64;
 };
 
-// Adds f(x[i]) with kWide partial sums of x's own type, then those pairwise.
+// Adds f(x[i]) with kWide partial sums of f's type, then those pairwise.
 template <class T, class F>
-T wide_sum(const T* x, i64 n, const F& f) {
-  T part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = T(0);
+auto wide_sum(const T* x, i64 n, const F& f) {
+  using Part = decltype(f(*x));
+  Part part[kWide];
+  for (i64 j = 0; j < kWide; ++j) part[j] = Part(0);
   i64 i = 0;
   for (; i + kWide <= n; i += kWide) {
     for (i64 j = 0; j < kWide; ++j) part[j] += f(x[i + j]);
@@ -56,7 +59,8 @@ struct Sum {
   static constexpr auto kOut = Traits<T>::kSumLane;
   static Acc init() { return 0; }
   static void block(Acc& acc, const T* x, i64 n, const void*) {
-    acc += static_cast<Acc>(wide_sum(x, n, [](T v) { return v; }));
+    using Part = std::conditional_t<std::is_same_v<T, i64>, u64, T>;
+    acc += static_cast<Acc>(wide_sum(x, n, [](T v) { return static_cast<Part>(v); }));
   }
   static void column(Acc& acc, T x, const void*) { acc += static_cast<Acc>(x); }
   static void combine(Acc& acc, Acc other) { acc += other; }
