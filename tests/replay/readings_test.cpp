@@ -29,9 +29,6 @@
 
 namespace tenon::replay {
 
-/// Names the cases of a format for ctest.
-static void PrintTo(const Format* format, std::ostream* out) { *out << format->name; }
-
 namespace {
 
 test::RecordedTable& table() {
@@ -80,13 +77,7 @@ TEST_P(Readings, OfTheCorpusAreThoseOfTheTable) {
   }
 }
 
-std::vector<const Format*> formats_read() {
-  std::vector<const Format*> read;
-  for (const Format* const format : formats())
-    if (format->read != nullptr) read.push_back(format);
-  return read;
-}
-INSTANTIATE_TEST_SUITE_P(OfEvery, Readings, testing::ValuesIn(formats_read()),
+INSTANTIATE_TEST_SUITE_P(OfEvery, Readings, testing::ValuesIn(formats_that_are_read()),
                          [](const auto& format) { return std::string(format.param->name); });
 
 /// The bytes that the format makes of it, or why it makes none.
