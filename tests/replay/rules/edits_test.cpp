@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <utility>
@@ -23,11 +24,16 @@
 namespace tenon::replay {
 namespace {
 
+test::RecordedTable& table_of_edits() {
+  static test::RecordedTable table("tests/replay/rules/edits.txt");
+  return table;
+}
+
 /// All that is read, or the refusal: of broken JSON without the words of the library that found it.
-std::string read_or_refused(const std::string& bytes, const ReadOptions& options) {
+std::string read_or_refused(const std::function<std::vector<Trace>()>& read) {
   try {
     std::string all;
-    for (const Trace& trace : read_bytes(bytes, options)) {
+    for (const Trace& trace : read()) {
       all += all_of(trace);
       if (!trace.recorded) continue;
       for (const RecordedSegment& segment : trace.recorded->acquired)
@@ -39,6 +45,10 @@ std::string read_or_refused(const std::string& bytes, const ReadOptions& options
     const std::size_t json = words.find("invalid JSON");
     return "refused: " + (json == std::string::npos ? words : words.substr(0, json));
   }
+}
+
+std::string read_or_refused(const std::string& bytes, const ReadOptions& options) {
+  return read_or_refused([&] { return read_bytes(bytes, options); });
 }
 
 using Edit = std::function<void(std::string& bytes, std::size_t at)>;
@@ -70,30 +80,38 @@ const std::vector<std::pair<const char*, Edit>>& edits() {
   return *made;
 }
 
-/// At `most_places` of the file.
-void expect_edits_read(const Format& format, const std::string& name, const std::string& bytes,
-                       std::size_t most_places) {
-  static test::RecordedTable table("tests/replay/rules/edits.txt");
-  const ReadOptions options{.with_stacks = true, .with_columns = true};
-  std::string hashes = "as it is " + hash_of(read_or_refused(bytes, options)) + ", as a replay wrote it " +
-                       hash_of(read_or_refused(bytes, {.as_replayed = true}));
+using Outcome = std::function<std::string(const std::string& bytes)>;
+
+/// Of each kind of edit, at `most_places` of the file, what comes of all of them together.
+std::string hashes_of_edits(const std::string& bytes, std::size_t most_places, const Outcome& outcome_of) {
+  std::string hashes;
   const std::size_t stride = 1 + bytes.size() / most_places;
   for (const auto& [what, edit] : edits()) {
     std::string outcomes;
     for (std::size_t at = 0; at < bytes.size(); at += stride) {
       std::string edited = bytes;
       edit(edited, at);
-      if (edited == bytes) continue;
-      if (format.mend != nullptr) {  // or a checksum refuses all of them
-        std::vector<std::uint8_t> mended(edited.begin(), edited.end());
-        format.mend(mended);
-        edited.assign(mended.begin(), mended.end());
-      }
-      outcomes += read_or_refused(edited, options) + "\n";
+      if (edited != bytes) outcomes += outcome_of(edited) + "\n";
     }
     hashes += fmt::format(", {} {}", what, hash_of(outcomes));
   }
-  table.expect(name, hashes);
+  return hashes;
+}
+
+void expect_edits_read(const Format& format, const std::string& name, const std::string& bytes,
+                       std::size_t most_places) {
+  const ReadOptions options{.with_stacks = true, .with_columns = true};
+  const auto outcome_of = [&](std::string edited) {
+    if (format.mend != nullptr) {  // or a checksum refuses all of them
+      std::vector<std::uint8_t> mended(edited.begin(), edited.end());
+      format.mend(mended);
+      edited.assign(mended.begin(), mended.end());
+    }
+    return read_or_refused(edited, options);
+  };
+  table_of_edits().expect(name, "as it is " + hash_of(read_or_refused(bytes, options)) + ", as a replay wrote it " +
+                                    hash_of(read_or_refused(bytes, {.as_replayed = true})) +
+                                    hashes_of_edits(bytes, most_places, outcome_of));
 }
 
 class EditsTable : public ::testing::TestWithParam<const Format*> {};
@@ -121,6 +139,26 @@ TEST_P(EditsTable, OfADrawnHistoryIsAsItWas) {
   const std::string bytes = content(path);
   std::filesystem::remove(path);
   expect_edits_read(*GetParam(), fmt::format("drawn {}", GetParam()->name), bytes, 600);
+}
+
+TEST(EditsTableOfGz, OfCompressedFilesIsAsItWas) {
+  const std::string path = scratch("edited.gz");
+  const auto outcome_of = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    std::string outcome = read_or_refused([&] { return read_traces(path); });
+    for (std::size_t at = outcome.find(path); at != std::string::npos; at = outcome.find(path))
+      outcome.replace(at, path.size(), "PATH");
+    return outcome;
+  };
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(TENON_SOURCE_DIR "/fuzz/corpus/gz"))
+    files.push_back(entry.path());
+  std::ranges::sort(files);
+  for (const auto& file : files) {
+    const std::string bytes = content(file.string());
+    table_of_edits().expect(fmt::format("gz {}", file.filename().string()),
+                            "as it is " + hash_of(outcome_of(bytes)) + hashes_of_edits(bytes, 24, outcome_of));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OfEvery, EditsTable, testing::ValuesIn(formats_that_are_read()),

@@ -31,7 +31,9 @@ TEST(ImagesTable, OfReplaysAreWrittenAsTheyWere) {
   for (const int which : {0, 81, 82}) {
     Trace trace = which == 0 ? read_one(kEventful) : drawn_history(static_cast<std::uint64_t>(which), 120, which == 81);
     if (which == 82) trace.header.clear();
-    for (const char* spec : {"direct", "caching", "expandable"})
+    for (const char* spec :
+         {"direct", "caching", "expandable",
+          "caching:max_split_size=64MiB,roundup_power2_divisions=4,garbage_collection_threshold=0.5"})
       for (const int percent : {0, 60, 110})
         for (const Failures failures : {Failures::kAttempted, Failures::kKept}) {
           const std::uint64_t capacity = trace.facts.peak_requested_bytes * static_cast<std::uint64_t>(percent) / 100;

@@ -21,6 +21,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -275,7 +276,7 @@ TEST(JobEnds, LeaveNoProcessNoFileAndNoMemoryBehind) {
 }
 
 TEST(JobsProgress, IsTheShareOfTheEventsOfAllWhoseObservedPassIsMostOfIt) {
-  const Trace four = read_one(kFourEvents);                                  // a pass counts as 5
+  const Trace four = read_one("a 0 100 0\nf 0\na 1 512 0\nf 1\n");           // a pass counts as 5
   const Trace six = read_one("a 0 1 0\nf 0\na 1 1 0\nf 1\na 2 1 0\nf 2\n");  // 7
   void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
@@ -283,8 +284,9 @@ TEST(JobsProgress, IsTheShareOfTheEventsOfAllWhoseObservedPassIsMostOfIt) {
   // Each pass over the history asks for 512 bytes once, and waits there until the share was seen.
   const auto shares_of = [&](bool keeps_layout, int which_pass, int timed_passes, double awaited) {
     *may_go_on = false;
-    const StackConfig policy = policy_that_does([=, passes = 0]() mutable {
-      if (++passes != which_pass) return;
+    const auto passes = std::make_shared<int>(0);  // in a child's memory: each begins with none
+    const StackConfig policy = policy_that_does([=] {
+      if (++*passes != which_pass) return;
       for (int i = 0; i < 3000 && !*may_go_on; ++i) ::usleep(1000);
     });
     bool was_seen = false;
@@ -304,6 +306,7 @@ TEST(JobsProgress, IsTheShareOfTheEventsOfAllWhoseObservedPassIsMostOfIt) {
   };
   EXPECT_TRUE(shares_of(false, 1, 0, 2.0 / 12)) << "at the third event of the first job";
   EXPECT_TRUE(shares_of(true, 1, 0, 2.0 / 17)) << "which goes through its history twice";
+  EXPECT_TRUE(shares_of(true, 2, 0, (5 + 2.0) / 17)) << "in the second of them";
   EXPECT_TRUE(shares_of(false, 2, 1, 5.0 / 12)) << "a timed pass: its own share is done";
   ::munmap(memory, 4096);
 }

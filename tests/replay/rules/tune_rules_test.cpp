@@ -122,6 +122,7 @@ TEST(TuneFigures, OfCollectionAreTriedOnWhatTakesSixTenthsOfTheCapacity) {
         labels.push_back(candidate.label);
         EXPECT_TRUE(candidate.is_sampled);
         EXPECT_FALSE(candidate.is_baseline);
+        EXPECT_EQ(candidate.settings, static_cast<std::uint64_t>(std::ranges::count(candidate.label, ',')) + 1);
       }
     return labels;
   };
@@ -153,6 +154,19 @@ TEST(TuneFigures, OfRecordedSettingsAreKeptWhereNoneIsSearched) {
   }
   traces[1].recorded->has_settings = false;
   EXPECT_TRUE(tune(traces, at_once).is_baseline_recorded) << "one of them says so";
+  traces[0].recorded->has_settings = false;
+  EXPECT_FALSE(tune(traces, at_once).is_baseline_recorded) << "none of them does";
+}
+
+TEST(TuneFigures, OfWhatNoDeviceServesHaveNoSafeCapacity) {
+  std::vector<Trace> traces;
+  traces.push_back(read_one(fmt::format("a 0 {} 0\nf 0\n", std::uint64_t{1} << 61)));
+  TuneOptions at_once = without_a_clock();
+  at_once.elapsed_seconds = [] { return std::numeric_limits<double>::infinity(); };
+  const TuneResult result = tune(traces, at_once);
+  ASSERT_FALSE(result.finalists.empty());
+  for (const Candidate& candidate : result.finalists) EXPECT_FALSE(candidate.safe_from_bytes);
+  EXPECT_EQ(result.recommended_toml, "");
 }
 
 TEST(TuneStops, BeforeAnythingWasMeasuredThereIsNothing) {
