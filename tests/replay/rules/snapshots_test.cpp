@@ -136,6 +136,26 @@ std::string snapshot_with(const Changes& changes) {
          ".";
 }
 
+TEST(SnapshotAnnotations, AreMarksOfTheirDeviceOrOfAllWhereTheyNameNone) {
+  const auto marks_on_the_second_device = [](const std::string& device) {
+    const std::string entry = dict({{"action", pickled("alloc")},
+                                    {"addr", pickled(4096U)},
+                                    {"size", pickled(300U)},
+                                    {"stream", pickled(0U)},
+                                    {"time_us", pickled(1000U)}});
+    return read_bytes(snapshot_with({{"segment.device", pickled(1U)},
+                                     {"annotation.device", device},
+                                     {"root.device_traces", list({list({}), list({entry})})}}))
+        .front()
+        .marks;
+  };
+  const std::vector<std::string> step = {"step"};
+  EXPECT_EQ(marks_on_the_second_device(pickled(1U)), step);
+  EXPECT_EQ(marks_on_the_second_device(""), step);
+  EXPECT_EQ(marks_on_the_second_device(pickled("first")), step) << "no number";
+  EXPECT_TRUE(marks_on_the_second_device(pickled(0U)).empty());
+}
+
 /// What is read of entries of 64 bytes at addresses: "a a f c".
 std::string told_of_entries(const std::vector<std::pair<HistoryAction, std::uint64_t>>& entries) {
   SnapshotImage image;

@@ -10,7 +10,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <string>
@@ -167,6 +170,28 @@ TEST(TuneFigures, OfWhatNoDeviceServesHaveNoSafeCapacity) {
   ASSERT_FALSE(result.finalists.empty());
   for (const Candidate& candidate : result.finalists) EXPECT_FALSE(candidate.safe_from_bytes);
   EXPECT_EQ(result.recommended_toml, "");
+}
+
+TEST(TuneFigures, TakeOneReplayOfEachHistoryWithoutALimitAndOneAtTheCapacity) {
+  auto* const made = static_cast<std::atomic<int>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // replays are children
+  ASSERT_NE(made, MAP_FAILED);
+  StackConfig counted = policy_of("counted", [made](const AllocatorContext& context) {
+    ++*made;
+    return std::make_unique<PlainPolicy>(context.source);
+  });
+  counted.policy.traits.depends_on_capacity = [](const Options&) { return false; };
+  for (const bool has_capacity : {false, true}) {
+    *made = 0;
+    TuneOptions options = without_a_clock(has_capacity ? std::optional<std::uint64_t>(GiB) : std::nullopt);
+    options.elapsed_seconds = [] { return std::numeric_limits<double>::infinity(); };
+    options.allocators = {{"counted", counted}};
+    const TuneResult result = tune(two_histories(), options);
+    EXPECT_EQ(*made, has_capacity ? 4 : 2);
+    EXPECT_EQ(result.evaluated, 1U) << "the baseline alone";
+    EXPECT_FALSE(result.is_exhaustive);
+  }
+  ::munmap(made, 4096);
 }
 
 TEST(TuneStops, BeforeAnythingWasMeasuredThereIsNothing) {

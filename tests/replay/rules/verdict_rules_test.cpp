@@ -101,6 +101,17 @@ TEST(FidelityOfARecording, StatesItsSettingsWhereTheFileOrTheUserDoes) {
   EXPECT_TRUE(measure_fidelity(trace, policy_of_conf(""), "").is_stated);
 }
 
+TEST(FidelityOfARecording, IsOfOneVersionWhereThePolicyHasNoChoiceAmongEqualBlocks) {
+  Trace trace = pytorch_recording();
+  trace.recorded->acquired = {{100 * MiB, 0x70000000}};
+  trace.recorded->actions = {{HistoryAction::kSegmentAlloc, 1, 1}};
+  for (const char* conf : {"", "expandable_segments:True"}) {
+    const Fidelity found = measure_fidelity(trace, policy_of_conf(conf), conf);
+    EXPECT_TRUE(found.is_known) << conf;
+    EXPECT_FALSE(found.ties_by_address) << conf << ": neither comes closer";
+  }
+}
+
 TEST(FidelityOfARecording, CountsTheCallsInOrderAndThoseInCommon) {
   Trace trace = pytorch_recording();
   const ReplayRow row =
