@@ -134,15 +134,6 @@ inline StackConfig keeping_policy() {
                    [](const AllocatorContext& context) { return std::make_unique<KeepingPolicy>(context.source); });
 }
 
-/// Names the cases of a format for ctest.
-inline void PrintTo(const Format* format, std::ostream* out) { *out << format->name; }
-inline std::vector<const Format*> formats_that_are_read() {
-  std::vector<const Format*> read;
-  for (const Format* const format : formats())
-    if (format->read != nullptr) read.push_back(format);
-  return read;
-}
-
 inline std::string example_trace(const std::string& name) { return TENON_SOURCE_DIR "/examples/traces/" + name; }
 
 }  // namespace tenon::replay
