@@ -1,10 +1,12 @@
 // What a history holds more of with every step.
+#include "replay/support.h"
 #include "support/recorded_histories.h"
 
 #include <tenon/replay/formats/readers.h>
 #include <tenon/replay/results/growth.h>
 #include <tenon/replay/trace/trace_builder.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -79,6 +81,21 @@ TEST(Growth, AHistoryWithoutItHasTheBlocksThatAreGivenBack) {
   EXPECT_EQ(mended.facts.marks, trace.facts.marks);
   EXPECT_EQ(mended.facts.end_live_bytes, 10000U) << "the parameters";
   EXPECT_EQ(mended.facts.peak_requested_bytes, 10000U + 2000 + 3000 + 4000);
+}
+
+TEST(Growth, StepsThatNothingNamesGiveBackFourTimesWhatTheyKeep) {
+  const auto unknown_because = [](std::size_t given_back) {
+    std::string text;
+    for (int i = 0; i < 14; ++i)
+      text += fmt::format("a {0} {2} 0\nf {0}\na {1} 1048576 0\n", 2 * i, 2 * i + 1, given_back);
+    const HistoryGrowth growth = growth_of(read_one(text), false);
+    EXPECT_EQ(growth.sites.empty(), !growth.unknown_because.empty());
+    return growth.unknown_because;
+  };
+  EXPECT_EQ(unknown_because(4194304), "");
+  EXPECT_EQ(unknown_because(4194303),
+            "blocks of 4.00 MiB on stream 0 comes 14 times, which may be steps or layers of one: too little is given "
+            "back in between, and there is no backward pass");
 }
 
 TEST(Growth, ThereIsNoneWhereAllIsGivenBack) {

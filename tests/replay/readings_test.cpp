@@ -3,6 +3,7 @@
 // readings.txt; who changes any of it on purpose writes that anew (support/recorded_table.h), with the filter
 // Readings*.
 #include "replay/drawn_history.h"
+#include "replay/read_formats.h"
 #include "replay/support.h"
 #include "support/recorded_table.h"
 #include "support/scratch_folder.h"
@@ -28,9 +29,6 @@
 #include <vector>
 
 namespace tenon::replay {
-
-/// Names the cases of a format for ctest.
-static void PrintTo(const Format* format, std::ostream* out) { *out << format->name; }
 
 namespace {
 
@@ -80,13 +78,7 @@ TEST_P(Readings, OfTheCorpusAreThoseOfTheTable) {
   }
 }
 
-std::vector<const Format*> formats_read() {
-  std::vector<const Format*> read;
-  for (const Format* const format : formats())
-    if (format->read != nullptr) read.push_back(format);
-  return read;
-}
-INSTANTIATE_TEST_SUITE_P(OfEvery, Readings, testing::ValuesIn(formats_read()),
+INSTANTIATE_TEST_SUITE_P(OfEvery, Readings, testing::ValuesIn(formats_that_are_read()),
                          [](const auto& format) { return std::string(format.param->name); });
 
 /// The bytes that the format makes of it, or why it makes none.

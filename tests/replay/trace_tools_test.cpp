@@ -71,5 +71,19 @@ TEST(Difference, SaysWhatTellsTwoFreesApart) {
   EXPECT_EQ(difference(a, b).what, "f of 10 bytes against f of 10 bytes, which waits for a stream");
 }
 
+TEST(Slice, SaysOfAMarkThatIsNotThereWhichOnesAre) {
+  const auto said = [](const std::string& marks) {
+    try {
+      event_of_mark(read_one("a 0 8 0\n" + marks), "step 7");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(said(""), "file has no mark \"step 7\"; it has none");
+  EXPECT_EQ(said("m warm-up\nm evaluation\n"), "file has no mark \"step 7\"; it has warm-up, evaluation");
+  EXPECT_EQ(said("m warm-up\nm step 17\n"), "file has no mark \"step 7\"; did you mean \"step 17\"?");
+}
+
 }  // namespace
 }  // namespace tenon::replay

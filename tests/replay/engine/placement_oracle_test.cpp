@@ -109,21 +109,5 @@ TEST(PlacementOracle, LooksBehindMappedAddresses) {
   EXPECT_NE(run(make<NothingMapped>()).failure.find("no memory mapped"), std::string::npos);
 }
 
-TEST(PlacementOracle, KeepsAWaitingBlockTakenUntilItsStreamGotThere) {
-  PlacementOracle oracle;
-  oracle.acquired(reinterpret_cast<const void*>(4096), 4096);
-  oracle.place(0, 4096, 512, 64);
-  oracle.lift(0, true);
-  EXPECT_THROW(oracle.place(1, 4096, 512, 64), PlacementError);
-  oracle.completed(0);
-  EXPECT_NO_THROW(oracle.place(1, 4096, 512, 64));
-}
-
-TEST(PlacementOracle, ChecksAlignment) {
-  PlacementOracle oracle;
-  oracle.acquired(reinterpret_cast<const void*>(4096), 4096);
-  EXPECT_THROW(oracle.place(0, 4100, 512, 64), PlacementError);
-}
-
 }  // namespace
 }  // namespace tenon::replay

@@ -58,10 +58,6 @@ TEST(ChromeReader, LeavesHostMemoryOutBesideADevice) {
       << "host memory alone is what the file is about";
 }
 
-TEST(ChromeReader, TakesAListOfEvents) {
-  EXPECT_EQ(read_one("[" + memory_event(1, 2, 512, 512) + "]").facts.allocations, 1u);
-}
-
 TEST(ChromeReader, NamesPositionAndReason) {
   EXPECT_NE(refusal_of(R"({"traceEvents":[{"name":"[memory]","args":{"Bytes":1)").find("invalid JSON"),
             std::string::npos);
@@ -71,21 +67,6 @@ TEST(ChromeReader, NamesPositionAndReason) {
             std::string::npos);
   EXPECT_NE(refusal_of(R"([{"name":"[memory]","args":{"Addr":1,"Bytes":1e400}}])").find("file"), std::string::npos);
   EXPECT_NE(refusal_of(file({memory_event(1, 2, 512, 512)}) + "x").find("invalid JSON"), std::string::npos);
-}
-
-TEST(ChromeReader, KeepsTheOrderOfNanoseconds) {
-  // Three decimals below sixteen digits: a double would call these three moments one.
-  const auto at = [](const std::string& time, int address, int bytes) {
-    return R"({"name":"[memory]","ts":)" + time + R"(,"args":{"Device Type":1,"Device Id":0,"Addr":)" +
-           std::to_string(address) + R"(,"Bytes":)" + std::to_string(bytes) + "}}";
-  };
-  const Trace trace = read_one("[" + at("1712345678901234.569", 16, 1024) + "," + at("1712345678901234.568", 16, -512) +
-                               "," + at("1712345678901234.567", 16, 512) + "]");
-  EXPECT_EQ(trace.facts.seeded_blocks, 0u);
-  EXPECT_EQ(trace.facts.peak_requested_bytes, 1024u);
-  EXPECT_EQ(trace.facts.end_live_bytes, 1024u);
-  EXPECT_NE(refusal_of("[" + at("\"noon\"", 16, 512) + "]").find("is not a time"), std::string::npos);
-  EXPECT_NE(refusal_of("[" + at("1e300", 16, 512) + "]").find("out of range"), std::string::npos);
 }
 
 TEST(ChromeReader, TakesDevicesApartAndCountsFailedRequests) {
@@ -104,14 +85,6 @@ TEST(ChromeReader, TakesDevicesApartAndCountsFailedRequests) {
   EXPECT_EQ(traces[1].ooms.size(), 1u);
   EXPECT_EQ(traces[1].facts.end_live_bytes, 512u);
   EXPECT_NE(traces[1].notes.back().find("1 requests ran out of memory on a device without history"), std::string::npos);
-}
-
-TEST(ChromeReader, RefusesEventsWithoutAddresses) {
-  EXPECT_NE(refusal_of(R"([{"name":"[memory]","ts":1,"args":{"Bytes":512}}])").find("without \"Addr\""),
-            std::string::npos);
-  EXPECT_NE(
-      refusal_of(R"([{"name":"[memory]","ts":1,"args":{"Addr":"0xzz","Bytes":512}}])").find("expected an address"),
-      std::string::npos);
 }
 
 TEST(ChromeReader, SaysInItsOwnWordsWhatIsNoJson) {

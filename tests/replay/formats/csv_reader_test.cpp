@@ -100,15 +100,5 @@ TEST(MinimallocReader, GapsAreCheckedAndSaidToBeLeftOut) {
     EXPECT_NE(refusal_of(header + "a,0,9,8," + wrong + "\n").find("file:2: "), std::string::npos) << wrong;
 }
 
-TEST(MinimallocReader, NamesLineAndReason) {
-  EXPECT_NE(refusal_of("id,lower,upper,size\na,5,5,4\n").find("file:2: a buffer whose life ends at 5"),
-            std::string::npos);
-  EXPECT_NE(refusal_of("id,lower,upper,size\na,5\n").find("file:2: a row of 2 fields"), std::string::npos);
-  EXPECT_NE(refusal_of("id,lower,upper,size\na,x,5,4\n").find("expected a lower bound, not 'x'"), std::string::npos);
-  EXPECT_NE(refusal_of("id,lower,upper,size\na,1,5,4\na,6,7,4\n").find("file:3: the id 'a' comes twice"),
-            std::string::npos);
-  EXPECT_NE(refusal_of("id,lower,size\na,1,4\n").find("no column 'end'"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace tenon::replay

@@ -53,6 +53,49 @@ TEST(Formats, AnUnknownNameIsRefusedWithTheKnownOnes) {
   }
 }
 
+std::string refusal_of_ending(const std::string& path) {
+  try {
+    format_of_name(path);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Formats, AreListedInWords) {
+  EXPECT_EQ(written_names(), "text, binary, snapshot, chrome, folded, rmm, minimalloc or mtrace");
+  EXPECT_EQ(written_endings(), ".trace, .tenon, .pickle, .json, .folded, .csv, .mtrace");
+  EXPECT_EQ(
+      read_files(),
+      "text histories, Tenon's binary histories, PyTorch snapshots (pickle protocol 2 to 5), torch.profiler traces "
+      "(JSON), RMM logs, minimalloc problems, mtrace logs");
+  const std::string known =
+      ".trace (text), .tenon (binary), .pickle (PyTorch snapshot), .json (Chrome counters), .folded (flame graph), "
+      ".csv "
+      "(RMM log) and .mtrace (mtrace log) do, each also with .gz; or use --to";
+  EXPECT_EQ(refusal_of_ending("runs/x.doc"), "runs/x.doc: the ending says no format; " + known);
+  EXPECT_EQ(refusal_of_ending("runs/x.trac.gz"),
+            "runs/x.trac.gz: the ending says no format; did you mean runs/x.trace.gz?; " + known);
+  EXPECT_EQ(refusal_of_ending("runs/x"), "runs/x: the ending says no format; " + known);
+  EXPECT_EQ(find_format("nothing"), nullptr);
+  EXPECT_EQ(format_of_ending("x.doc"), nullptr);
+}
+
+/// Of a history with one of everything.
+TEST(Formats, SayWhatTheyHaveNoPlaceForInWords) {
+  const Trace trace = read_one(
+      "# recorded_peak_reserved_bytes: 4096\na 0 8 0\nm recording starts\n#t 5\n#p gradient\na 1 8 7\nu 0 7\nm x\n"
+      "m tenon:deferred 1\nf 1\ne\nu 0 9\n",
+      {.with_columns = true});
+  std::string all;
+  for (const std::string& part : find_format("mtrace")->left_out(trace)) all += part + "; ";
+  EXPECT_EQ(all,
+            "2 uses on other streams; 1 frees that waited (they are immediate there); 1 emptied caches; 2 marks; which "
+            "blocks are older than the recording (1); when events were; what blocks are for; what is known of the "
+            "recording (settings, reserved memory); 3 streams (there is one there); ");
+  EXPECT_TRUE(find_format("mtrace")->left_out(read_one("a 0 8 0\nf 0\n")).empty());
+}
+
 // Each file of a fuzz corpus that its own reader takes is found to be of that format by its first bytes.
 TEST(Formats, AFileIsToldFromThoseOfEveryOtherFormat) {
   std::size_t files = 0;

@@ -4,6 +4,7 @@
 
 #include <tenon/core/units.h>
 #include <tenon/replay/advise/capacity_curve.h>
+#include <tenon/replay/advise/capacity_walk.h>
 #include <tenon/replay/advise/own_allocators.h>
 #include <tenon/replay/advise/would_fit.h>
 #include <tenon/replay/trace/trace_builder.h>
@@ -321,6 +322,46 @@ TEST(CapacityCurves, EndWithinAGranuleOfTheSmallestSafeCapacity) {
       }
     }
   }
+}
+
+TEST(CapacityCurves, EndAtAGranuleWhereTwoThatWereTriedAreAByteMoreApart) {
+  const std::vector<Trace> traces{read_one("a 0 2048 0\nf 0\n")};
+  // A step is a three-hundredth of what lies between the live peak and the peak: 513 bytes.
+  const CapacityCurve curve =
+      capacity_curve(traces, policy_that_needs(2348), {.peak_reserved_bytes = 2048 + 300 * 513, .jobs = 1});
+  EXPECT_EQ(curve.safe_from_bytes, 2560U);
+  EXPECT_EQ(curve.points.front().capacity_bytes, 2048U);
+}
+
+TEST(CapacityCurves, AreReplayedOnceAtEachPoint) {
+  auto* const made = static_cast<std::atomic<std::size_t>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // replays are children
+  ASSERT_NE(made, MAP_FAILED);
+  const StackConfig counted = policy_of("counted", [made](const AllocatorContext& context) {
+    ++*made;
+    return std::make_unique<PlainPolicy>(context.source);
+  });
+  std::vector<Trace> traces;
+  for (int i = 0; i < 2; ++i) traces.push_back(read_one("a 0 3000 0\nf 0\n"));
+  const CapacityCurve curve = capacity_curve(traces, counted, {.peak_reserved_bytes = 5000});
+  EXPECT_EQ(*made, 2 * curve.points.size());
+  *made = 0;
+  const std::vector<ReplayRow> rows(2);
+  CapacityWalk walk(traces, rows);
+  for (const Job& job : walk.next(counted)) {
+    EXPECT_EQ(job.policy, &counted);
+    run_job(*job.trace, counted, job.options);
+  }
+  EXPECT_EQ(*made, 0U) << "below the live bytes nothing is tried";
+  const std::vector<ReplayRow> high = {{.same_from_bytes = 8000}, {.same_from_bytes = 9000}};
+  walk = CapacityWalk(traces, high);
+  const std::vector<Job> next = walk.next(counted);
+  ASSERT_EQ(next.size(), 1U) << "the one that would change first";
+  EXPECT_EQ(next[0].trace, &traces[1]);
+  EXPECT_EQ(next[0].options.capacity_bytes, 8999U);
+  run_job(*next[0].trace, counted, next[0].options);
+  EXPECT_EQ(*made, 1U) << "without timed passes";
+  ::munmap(made, 4096);
 }
 
 TEST(CapacityCurves, GoOnBeyondThePeakInFourStretchesOfEightPoints) {

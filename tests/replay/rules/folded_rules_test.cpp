@@ -142,5 +142,15 @@ TEST(FoldedTraces, ShowWhatLivedAtTheFirstPeak) {
   }
 }
 
+TEST(FoldedTraces, HaveNoSignInAFramesNameThatTheFormItselfUses) {
+  Trace trace = read_one("a 0 100 0\n");
+  trace.stacks.frames = {{"inner;most\nof\rall", "/a/b.py", 3}, {"outer", "c.py", 70}};
+  trace.stacks.stacks = {{}, {0, 1}};
+  trace.stack_of_allocation = {1};
+  const std::string path = scratch("signs.folded");
+  find_format("folded")->write(trace, path, {});
+  EXPECT_EQ(content(path), "outer (c.py:70);inner,most of all (b.py:3) 100\n");
+}
+
 }  // namespace
 }  // namespace tenon::replay

@@ -3,17 +3,27 @@
 #include "replay/support.h"
 
 #include <tenon/replay/jobs/process_pool.h>
+#include <tenon/replay/trace/long_work.h>
 #include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
 
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -156,6 +166,175 @@ TEST(JobsAtATime, AreAsManyAsAreAskedFor) {
   EXPECT_EQ(shared->now, 0);
   ::munmap(memory, sizeof(Shared));
   EXPECT_GE(usable_cores(), 1U);
+}
+
+/// Runs `at_512` in place of the request for 512 bytes, in the process of the job.
+StackConfig policy_that_does(std::function<void()> at_512) {
+  return policy_of("doing", [at_512 = std::move(at_512)](const AllocatorContext& context) {
+    class Doing final : public PlainPolicy {
+     public:
+      Doing(MemorySource& source, std::function<void()> at_512) : PlainPolicy(source), at_512_(std::move(at_512)) {}
+      Block allocate(const Request& request) override {
+        if (request.bytes == 512) at_512_();
+        return PlainPolicy::allocate(request);
+      }
+
+     private:
+      std::function<void()> at_512_;
+    };
+    return std::make_unique<Doing>(context.source, at_512);
+  });
+}
+
+ReplayRow row_of_what_does(std::function<void()> at_512, double deadline_seconds = 60) {
+  const Trace trace = read_one(kFourEvents);
+  const StackConfig policy = policy_that_does(std::move(at_512));
+  const JobOptions options{.timed_passes = 0, .time_each_call = false};
+  return run_jobs({{&trace, &policy, "label", options}}, 1, {}, {}, deadline_seconds).front();
+}
+
+void fail(const char* words) { throw Error(words); }
+
+/// So deep that its stack is full.
+[[gnu::noinline]] int deep(volatile int* from) {
+  volatile int here[64] = {};
+  if (*from < 0) return 0;
+  here[0] = *from + 1;
+  return deep(here) + here[0];
+}
+
+TEST(JobEnds, OfOneThatCrashesAreCalledByWhatItSaidAndHaveItsStack) {
+  const ReplayRow said = row_of_what_does([]() noexcept { fail("nobody takes this"); });
+  EXPECT_EQ(said.failure, "crashed: Aborted, an exception left a function that may not throw: nobody takes this");
+  EXPECT_EQ(said.failed_event, 2U);
+  EXPECT_FALSE(said.crash_stack.empty());
+  const ReplayRow plain = row_of_what_does([] { std::raise(SIGSEGV); });
+  EXPECT_EQ(plain.failure, "crashed: Segmentation fault");
+  EXPECT_FALSE(plain.crash_stack.empty());
+  const ReplayRow recursive = row_of_what_does([] {
+    volatile int zero = 0;
+    deep(&zero);
+  });
+  EXPECT_EQ(recursive.failure, "crashed: Segmentation fault, the stack is full: endless recursion?");
+  EXPECT_TRUE(row_of_what_does([] { std::raise(SIGKILL); }).crash_stack.empty()) << "which nobody is told of";
+}
+
+TEST(JobEnds, WithoutARowAreFailuresHoweverTheProcessEnded) {
+  const ReplayRow row = row_of_what_does([] { ::_exit(0); });
+  EXPECT_EQ(row.failure, "ended its process with code 0");
+  EXPECT_EQ(row.failed_event, 2U);
+}
+
+TEST(JobDeadlines, EndOneThatTakesLongerAndSayWhereItStood) {
+  const ReplayRow row = row_of_what_does([] { ::pause(); }, 0.125);
+  EXPECT_EQ(row.failure, "did not end within 0.125 s");
+  EXPECT_EQ(row.failed_event, 2U);
+  EXPECT_FALSE(row.crash_stack.empty()) << "it is asked first";
+}
+
+TEST(JobDeadlines, EndOneThatDoesNotListenAndNotThoseBesideIt) {
+  const Trace trace = read_one(kFourEvents);
+  const StackConfig deaf = policy_that_does([] {
+    std::signal(SIGABRT, SIG_IGN);
+    for (;;) ::pause();
+  });
+  const StackConfig plain = plain_policy();
+  const JobOptions options{.timed_passes = 0, .time_each_call = false};
+  const std::vector<ReplayRow> rows =
+      run_jobs({{&trace, &deaf, "deaf", options}, {&trace, &plain, "plain", options}}, 2, {}, {}, 0.125);
+  EXPECT_EQ(rows[0].failure, "did not end within 0.125 s") << "and nothing of memory that ran out";
+  EXPECT_EQ(rows[1].failure, "");
+}
+
+std::size_t count_of_open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+/// Of memory that is shared with children.
+std::size_t count_of_shared_ranges() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.find(" rw-s ") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+TEST(JobEnds, LeaveNoProcessNoFileAndNoMemoryBehind) {
+  const Trace trace = read_one(kFourEvents);
+  const StackConfig waiting = policy_that_does([] { ::pause(); });
+  const StackConfig plain = plain_policy();
+  const std::size_t files = count_of_open_files(), ranges = count_of_shared_ranges();
+  int asked = 0;
+  const std::vector<ReplayRow> rows =
+      run_jobs({{&trace, &waiting, "one", {}}, {&trace, &waiting, "two", {}}, {&trace, &plain, "three", {}}}, 2, {},
+               [&] { return ++asked == 2; });
+  for (const ReplayRow& row : rows) EXPECT_EQ(row.failure, kNotMeasured);
+  EXPECT_EQ(rows[1].label, "two");
+  run_jobs({{&trace, &plain, "plain", {.timed_passes = 0}}});
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
+  EXPECT_EQ(count_of_open_files(), files);
+  EXPECT_EQ(count_of_shared_ranges(), ranges);
+}
+
+TEST(JobsProgress, IsTheShareOfTheEventsOfAllWhoseObservedPassIsMostOfIt) {
+  const Trace four = read_one("a 0 100 0\nf 0\na 1 512 0\nf 1\n");           // a pass counts as 5
+  const Trace six = read_one("a 0 1 0\nf 0\na 1 1 0\nf 1\na 2 1 0\nf 2\n");  // 7
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const may_go_on = new (memory) std::atomic<bool>(false);
+  // Each pass over the history asks for 512 bytes once, and waits there until the share was seen.
+  const auto shares_of = [&](bool keeps_layout, int which_pass, int timed_passes, double awaited) {
+    *may_go_on = false;
+    const auto passes = std::make_shared<int>(0);  // in a child's memory: each begins with none
+    const StackConfig policy = policy_that_does([=] {
+      if (++*passes != which_pass) return;
+      for (int i = 0; i < 3000 && !*may_go_on; ++i) ::usleep(1000);
+    });
+    bool was_seen = false;
+    listen_to_work([&](std::string_view what, double share) {
+      EXPECT_EQ(what, "replaying");
+      if (std::abs(share - awaited) < 1e-9) was_seen = *may_go_on = true;
+    });
+    const StackConfig plain = plain_policy();
+    const JobOptions options{
+        .timed_passes = timed_passes, .time_each_call = false, .keep_layout = keeps_layout, .check_placement = false};
+    const JobOptions other{.timed_passes = 0, .time_each_call = false, .check_placement = false};
+    const std::vector<ReplayRow> rows =
+        run_jobs({{&four, &policy, "waits", options}, {&six, &plain, "plain", other}}, 1);
+    listen_to_work({});
+    for (const ReplayRow& row : rows) EXPECT_EQ(row.failure, "");
+    return was_seen;
+  };
+  EXPECT_TRUE(shares_of(false, 1, 0, 2.0 / 12)) << "at the third event of the first job";
+  EXPECT_TRUE(shares_of(true, 1, 0, 2.0 / 17)) << "which goes through its history twice";
+  EXPECT_TRUE(shares_of(true, 2, 0, (5 + 2.0) / 17)) << "in the second of them";
+  EXPECT_TRUE(shares_of(false, 2, 1, 5.0 / 12)) << "a timed pass: its own share is done";
+  ::munmap(memory, 4096);
+}
+
+TEST(JobsAtATime, AreAsManyAsTheCoresThatThisProcessMayUseUnlessItIsSaid) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(usable_cores(), static_cast<unsigned>(CPU_COUNT(&before)));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_cores(), 1U);
+  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const shared = new (memory) Shared;
+  const StackConfig policy = policy_that_does([shared] {
+    if (++shared->now > shared->most) shared->most.store(shared->now);
+    ::usleep(5000);
+    --shared->now;
+  });
+  const Trace trace = read_one(kFourEvents);
+  const JobOptions options{.timed_passes = 0, .time_each_call = false, .check_placement = false};
+  run_jobs(std::vector<Job>(3, Job{&trace, &policy, "job", options}), 0);
+  EXPECT_EQ(shared->most, 1);
+  ::munmap(memory, sizeof(Shared));
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 }  // namespace

@@ -361,6 +361,7 @@ TEST(ForeignFiles, OfTorchSaveAndOfTarAreToldByWhatStandsFurtherOn) {
   };
   for (const std::size_t place : {4U, 30U, 246U, 247U}) EXPECT_TRUE(is_of_torch(place)) << place;
   for (const std::size_t place : {248U, 260U}) EXPECT_FALSE(is_of_torch(place)) << "beyond the first 256 bytes";
+  EXPECT_EQ(refusal_of_file("PK\x03\x05 folder/data.pkl").find(advice), std::string::npos) << "no zip archive";
   const auto is_tar = [](std::size_t place, const std::string& mark) {
     return refusal_of_file(std::string(place, 'x') + mark)
                .find("a tar archive; unpack it and name the history in it: tar xf some/file") != std::string::npos;

@@ -136,6 +136,65 @@ std::string snapshot_with(const Changes& changes) {
          ".";
 }
 
+TEST(SnapshotAnnotations, AreMarksOfTheirDeviceOrOfAllWhereTheyNameNone) {
+  const auto marks_on_the_second_device = [](const std::string& device) {
+    const std::string entry = dict({{"action", pickled("alloc")},
+                                    {"addr", pickled(4096U)},
+                                    {"size", pickled(300U)},
+                                    {"stream", pickled(0U)},
+                                    {"time_us", pickled(1000U)}});
+    return read_bytes(snapshot_with({{"segment.device", pickled(1U)},
+                                     {"annotation.device", device},
+                                     {"root.device_traces", list({list({}), list({entry})})}}))
+        .front()
+        .marks;
+  };
+  const std::vector<std::string> step = {"step"};
+  EXPECT_EQ(marks_on_the_second_device(pickled(1U)), step);
+  EXPECT_EQ(marks_on_the_second_device(""), step);
+  EXPECT_EQ(marks_on_the_second_device(pickled("first")), step) << "no number";
+  EXPECT_TRUE(marks_on_the_second_device(pickled(0U)).empty());
+}
+
+/// What is read of entries of 64 bytes at addresses: "a a f c".
+std::string told_of_entries(const std::vector<std::pair<HistoryAction, std::uint64_t>>& entries) {
+  SnapshotImage image;
+  std::int64_t time = 0;
+  for (const auto& [action, address] : entries)
+    image.events.push_back({{.action = action, .address = address, .bytes = 64}, ++time});
+  write_snapshot(image, scratch("entries.pickle"));
+  const Trace trace = read_one(content(scratch("entries.pickle")));
+  std::string told;
+  for (const TraceEvent& event : trace.events) {
+    told += event.kind == EventKind::kAllocate        ? "a"
+            : event.kind == EventKind::kFree          ? "f"
+            : event.kind == EventKind::kFreeCompleted ? "c"
+                                                      : "?";
+    told += event.deferred ? "(waits) " : " ";
+  }
+  return told;
+}
+
+TEST(SnapshotFrees, CompleteAtOnceWhereTheirEndFollowsAtTheirAddress) {
+  using enum HistoryAction;
+  EXPECT_EQ(told_of_entries({{kAlloc, 512}, {kFreeRequested, 512}, {kFreeCompleted, 512}}), "a f ");
+  EXPECT_EQ(told_of_entries({{kAlloc, 512},
+                             {kAlloc, 1024},
+                             {kFreeRequested, 512},
+                             {kFreeRequested, 1024},
+                             {kFreeCompleted, 1024},
+                             {kFreeCompleted, 512}}),
+            "a a f(waits) f c ");
+  EXPECT_EQ(told_of_entries({{kAlloc, 512}, {kFreeRequested, 512}, {kOom, 512}, {kFreeCompleted, 512}}),
+            "a f(waits) a f c ")
+      << "the device had as much left as the address is";
+  EXPECT_EQ(told_of_entries(
+                {{kAlloc, 512}, {kFreeRequested, 512}, {kAlloc, 512}, {kFreeRequested, 512}, {kFreeCompleted, 512}}),
+            "a f(waits) c a f ")
+      << "its end is missing";
+  EXPECT_EQ(told_of_entries({{kAlloc, 512}, {kFreeRequested, 512}}), "a f ") << "where no end is told of any";
+}
+
 // Long: the fields and values are listed.
 TEST(SnapshotTable, OfEachFieldAtTheEdgesOfWhatItMayHoldIsAsItWas) {
   const std::pair<const char*, std::string> values[] = {{"missing", ""},

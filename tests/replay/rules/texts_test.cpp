@@ -12,8 +12,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -185,6 +189,49 @@ TEST(TimedPasses, AreAsManyAsAreAskedForAndAtLeastOneWithoutABudget) {
         EXPECT_EQ(row.seconds, std::ranges::min(row.pass_seconds));
         EXPECT_DOUBLE_EQ(row.events_per_second, static_cast<double>(row.events) / row.seconds);
       }
+}
+
+// A sleep takes as long as it is told, or longer.
+TEST(TimedCalls, HaveTheirPercentilesAmongTheLongestOnes) {
+  constexpr int kRequests = 100;
+  const auto sleep_of = [](int i) { return i >= 90 ? 1000 : i >= 50 ? 200 : 0; };  // microseconds
+  const StackConfig policy = policy_of("sleeping", [=](const AllocatorContext& context) {
+    class Sleeping final : public PlainPolicy {
+     public:
+      Sleeping(MemorySource& source, std::function<int(int)> sleep) : PlainPolicy(source), sleep_(std::move(sleep)) {}
+      Block allocate(const Request& request) override {
+        if (const int time = sleep_(static_cast<int>(request.bytes) - 1); time != 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(time));
+        return PlainPolicy::allocate(request);
+      }
+      void deallocate(const Block& block, StreamRef last_use) noexcept override {
+        if (block.bytes == kRequests) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        PlainPolicy::deallocate(block, last_use);
+      }
+
+     private:
+      std::function<int(int)> sleep_;
+    };
+    return std::make_unique<Sleeping>(context.source, sleep_of);
+  });
+  std::string text;
+  for (int i = 0; i < kRequests; ++i) text += fmt::format("a {} {} 0\n", i, i + 1);
+  for (int i = 0; i < kRequests; ++i) text += fmt::format("f {}\n", i);
+  const ReplayRow row = run_job(read_one(text), policy, {.observe = false, .timed_passes = 0});
+  EXPECT_GE(row.allocate_ns.p50, 190e3);
+  EXPECT_GE(row.allocate_ns.p90, 950e3);
+  EXPECT_GE(row.allocate_ns.p99, row.allocate_ns.p90);
+  EXPECT_GE(row.allocate_ns.max, row.allocate_ns.p99_9);
+  EXPECT_EQ(row.allocate_ns.p99_9, row.allocate_ns.max) << "of a hundred";
+  EXPECT_GE(row.allocate_ns.mean, 0.95 * (40 * 200e3 + 10 * 1000e3) / kRequests);
+  EXPECT_LE(row.allocate_ns.mean, row.allocate_ns.max);
+  EXPECT_GE(row.free_ns.max, 1.9e6);
+  EXPECT_EQ(row.free_ns.p99, row.free_ns.max);
+  EXPECT_GE(row.free_ns.mean, 1.9e6 / kRequests);
+  EXPECT_GE(row.clock_ns, 0);
+  const ReplayRow nothing = run_job(read_one("e\n"), policy, {.timed_passes = 0});
+  EXPECT_EQ(nothing.allocate_ns.max, 0);
+  EXPECT_EQ(nothing.free_ns.mean, 0);
 }
 
 }  // namespace
