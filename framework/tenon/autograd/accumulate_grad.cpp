@@ -3,6 +3,8 @@
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/core/scope/wanted.h>
+#include <tenon/tensor/live_tensors.h>
 
 #include <limits>
 #include <mutex>
@@ -86,6 +88,8 @@ GradList AccumulateGrad::apply(GradList&& gradients) {
   }
   std::lock_guard lock(mutex_of(&meta));  // several graphs may end in one leaf
   if (!meta.grad.defined()) {
+    if (scopes::are_lives_wanted()) [[unlikely]]
+      list_older_tensor(&variable_.impl());
     // Nothing else refers to it: take it over instead of copying.
     const bool is_shown = hooks() != nullptr && !hooks()->post.empty();  // to post hooks, after this
     if (is_sole_owner(incoming, is_shown ? 2 : 1) && obeys_layout(incoming.impl(), variable_.impl())) {

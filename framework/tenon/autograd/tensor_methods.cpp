@@ -154,8 +154,10 @@ unsigned Tensor::register_hook_(TensorHook hook) const {
     if (const auto& function = grad_fn())
       function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
   }
-  if (scopes::are_lives_wanted()) [[unlikely]]
+  if (scopes::are_lives_wanted()) [[unlikely]] {
     list_hooks(meta.hooks.get());
+    list_older_tensor(&impl());
+  }
   meta.hooks->hooks.push_back(std::move(hook));
   return static_cast<unsigned>(meta.hooks->hooks.size() - 1);
 }

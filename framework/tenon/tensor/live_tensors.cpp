@@ -75,6 +75,16 @@ void list_tensor(const TensorImpl* tensor) noexcept {
   }
 }
 
+void list_older_tensor(const TensorImpl* tensor) noexcept {
+  try {
+    const std::lock_guard lock(list().mutex);
+    if (list().users == 0) return;
+    const auto [listed, is_new] = list().live.try_emplace(tensor);
+    if (is_new) listed->second = {.tensor = tensor, .number = ++list().count, .is_older = true};
+  } catch (...) {  // as above
+  }
+}
+
 void forget_tensor(const TensorImpl* tensor) noexcept {
   const std::lock_guard lock(list().mutex);
   list().live.erase(tensor);

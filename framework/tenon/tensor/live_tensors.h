@@ -29,6 +29,7 @@ struct ListedTensor {
   const TensorImpl* tensor = nullptr;
   StackId made_at = 0;       ///< the stack that made it: listed_frames()
   std::uint64_t number = 0;  ///< the how-manieth tensor of the list it was, from 1: younger is larger
+  bool is_older = false;     ///< than the list: see list_older_tensor()
 };
 
 /// Begins a list, or goes on with it where one is kept already: tensors made from now on are on it. Each call has its
@@ -36,6 +37,10 @@ struct ListedTensor {
 TENON_API void list_tensors();
 /// Ends what one list_tensors() began.
 TENON_API void stop_listing_tensors() noexcept;
+
+/// A tensor that was there before the list began, as parameters are, is on it from now on, without a stack: what
+/// autograd keeps through it, a gradient or what a hook captured, has an owner then.
+TENON_API void list_older_tensor(const TensorImpl* tensor) noexcept;
 
 /// Those that live, oldest first.
 TENON_API std::vector<ListedTensor> listed_tensors();

@@ -191,16 +191,21 @@ TEST(LiveTablesDeathTest, TwoRequestsForATableAtTheEndAreOne) {
               "^tenon: at exit 1.00 KiB still live on cpu:0 in 1 blocks\n[^\n]*program::table_of[^\n]*\n$");
 }
 
-TEST(LiveTablesDeathTest, TheEnvironmentAsksForATableAtTheEndWithOneAlone) {
+TEST(LiveTablesDeathTest, TheEnvironmentAsksForATableAtTheEndWithAWordForYes) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // the program begins anew, with the variable
   const auto ends = [] {
     [[maybe_unused]] static const auto* kept = new Tensor(program::table_of(256));
     std::exit(0);
   };
-  ::setenv("TENON_LIVE_AT_EXIT", "1", 1);
-  EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "tenon: at exit [^\n]* still live on cpu:0 in [0-9]* blocks\n");
+  for (const char* yes : {"1", "on"}) {
+    ::setenv("TENON_LIVE_AT_EXIT", yes, 1);
+    EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "tenon: at exit [^\n]* still live on cpu:0 in [0-9]* blocks\n");
+  }
   ::setenv("TENON_LIVE_AT_EXIT", "0", 1);
   EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "^$");
+  ::setenv("TENON_LIVE_AT_EXIT", "/tmp/table.txt", 1);
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(0),
+              "^tenon: unknown word '/tmp/table.txt' in TENON_LIVE_AT_EXIT[^\n]*\n$");
   ::unsetenv("TENON_LIVE_AT_EXIT");
   EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "^$");
 }

@@ -37,12 +37,14 @@ class Causes {
     if (all == 0) return;
     const double per_byte = growing.bytes_per_step / static_cast<double>(all);
     std::map<Cause*, std::size_t> counts;
-    for (const LiveBlock& block : growing.blocks) ++counts[&cause_of(block)];
+    for (const LiveBlock& block : growing.blocks)
+      if (Cause* cause = cause_of(block)) ++counts[cause];
     const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
     for (const LiveBlock& block : growing.blocks) {
-      Cause& own = cause_of(block);
+      Cause* const own = cause_of(block);
+      if (own == nullptr) continue;
       // A variable of the step that is not over yet holds the youngest of many that something else keeps.
-      Cause& cause = 4 * counts[&own] < growing.blocks.size() ? *most->first : own;
+      Cause& cause = 4 * counts[own] < growing.blocks.size() ? *most->first : *own;
       cause.per_step += per_byte * static_cast<double>(block.bytes);
       cause.bytes += block.bytes;
       cause.sizes.insert(block.bytes);
@@ -127,7 +129,9 @@ class Causes {
     return of(LeakKind::kKeptGraph, history_at(*root), root, saver);
   }
 
-  Cause& cause_of(const LiveBlock& block) {
+  /// Null for the gradient of a leaf: each has one, so there are more of them as layers are unfrozen, and no more than
+  /// leaves, which are a leak themselves where they grow.
+  Cause* cause_of(const LiveBlock& block) {
     const std::vector<const HeldTensor*> all = holders_.on(block.address);
     const HeldTensor* program = nullptr;  // the widest tensor that it holds
     const HeldTensor* any = nullptr;
@@ -138,21 +142,22 @@ class Causes {
     if (program != nullptr) {
       // What is the end of a history that keeps more than itself: the history is what grows.
       if (program->grad_fn != nullptr && holders_.saved_bytes(program) > program->bytes())
-        return of(LeakKind::kKeptGraph, history_at(*program), program);
+        return &of(LeakKind::kKeptGraph, history_at(*program), program);
       if (2 * program->bytes() <= program->tensor->storage().nbytes())
-        return of(LeakKind::kAlias, made_at(*program), program);
-      return of(LeakKind::kHeld, made_at(*program), program);
+        return &of(LeakKind::kAlias, made_at(*program), program);
+      return &of(LeakKind::kHeld, made_at(*program), program);
     }
     for (const HeldTensor* held : all) {
-      if (held->hook_of != nullptr || held->hook_on != nullptr) return of_hook(*held);
+      if (held->hook_of != nullptr || held->hook_on != nullptr) return &of_hook(*held);
       if (held->gradient_of != nullptr) {
         const HeldTensor* result = holders_.of(held->gradient_of);
-        if (result != nullptr) return of(LeakKind::kRetainedGradient, made_at(*result), result);
+        if (result != nullptr && result->grad_fn == nullptr) return nullptr;
+        if (result != nullptr) return &of(LeakKind::kRetainedGradient, made_at(*result), result);
       }
     }
     for (const HeldTensor* held : all)
-      if (held->saver != nullptr) return of_history(held->saver);
-    return of(LeakKind::kUnknown, names_.of_block(block.stack), any);
+      if (held->saver != nullptr) return &of_history(held->saver);
+    return &of(LeakKind::kUnknown, names_.of_block(block.stack), any);
   }
 
   static std::string described(const TensorImpl& tensor) {
@@ -192,6 +197,9 @@ class Causes {
         return "a tensor that the program keeps holds the history of former steps, and with it what they saved for "
                "backward: keep loss.item() or loss.detach() instead";
       case LeakKind::kHook:
+        if (cause.holder->grad_fn == nullptr)
+          return "a hook captured it and is still there, as one is that is registered anew in every step: register it "
+                 "once, or remove it";
         return "a hook captured a tensor whose history leads to the hook itself, so that neither ever ends: capture "
                "what "
                "the hook needs of it, not the tensor, or remove the hook";

@@ -88,6 +88,7 @@ std::vector<LiveTensor> live_tensors() {
   std::vector<LiveTensor> tensors;
   const Standstill standstill;
   for (const ListedTensor& listed : listed_tensors()) {
+    if (listed.is_older) continue;
     const TensorImpl& impl = *listed.tensor;
     const auto* meta = static_cast<const autograd::AutogradMeta*>(impl.autograd_meta());
     const Request& request = impl.storage().block().request;
@@ -116,7 +117,8 @@ std::string live_tensors_text(std::size_t most) {
   std::set<const StorageImpl*> storages;
   std::size_t bytes = 0;
   for (const ListedTensor& listed : listed_tensors())
-    if (storages.insert(&listed.tensor->storage()).second) bytes += listed.tensor->storage().nbytes();
+    if (!listed.is_older && storages.insert(&listed.tensor->storage()).second)
+      bytes += listed.tensor->storage().nbytes();
   std::string text =
       fmt::format("{} live tensors keep {} in {} storages\n", tensors.size(), format_bytes(bytes), storages.size());
   for (std::size_t i = 0; i < std::min(most, tensors.size()); ++i) {
@@ -224,10 +226,14 @@ ReportsAtExit& reports() {
 }
 
 [[maybe_unused]] const bool kIsAskedByTheEnvironment = [] {
-  const char* asked = std::getenv("TENON_LIVE_AT_EXIT");
-  if (asked == nullptr || std::string_view(asked) != "1") return false;
-  set_device_opened(&report_live_at_exit);
-  return true;
+  const char* given = std::getenv("TENON_LIVE_AT_EXIT");
+  const std::string_view word = given == nullptr ? "" : given;
+  const auto is_one_of = [&](const auto&... words) { return ((word == words) || ...); };
+  const bool asked = is_one_of("1", "true", "yes", "on");
+  if (!asked && !is_one_of("", "0", "false", "no", "off"))
+    std::fprintf(stderr, "tenon: unknown word '%s' in TENON_LIVE_AT_EXIT: it is 1, or 0 for no table\n", given);
+  if (asked) set_device_opened(&report_live_at_exit);
+  return asked;
 }();
 
 }  // namespace
