@@ -217,6 +217,16 @@ TEST(Averages, ByModuleOfARootHoldTheRootsThatItCalls) {
             rows.find("Critic")->self_cpu_time_total + rows.find("Discriminator")->cpu_time_total);
 }
 
+TEST(Averages, ByModuleHaveOperationsAsTotals) {
+  SmallTraining training;
+  Profile profile({.with_flops = true});
+  of(profile, [&] { training.step(); });
+  const AverageList rows = profile.key_averages(GroupBy::kModule);
+  const double encoder = rows.find("encoder")->flops, head = rows.find("head")->flops;
+  EXPECT_GT(encoder, 0);
+  EXPECT_GE(rows.find("SmallNet")->flops, encoder + head);
+}
+
 TEST(Averages, ByLabelAreOfTheInnermostLabel) {
   Profile profile;
   of(profile, [] {

@@ -35,7 +35,7 @@ struct EventAverage {
   std::int64_t self_cpu_memory_usage = 0;
   std::int64_t device_memory_usage = 0;
   std::int64_t self_device_memory_usage = 0;
-  double flops = 0;
+  double flops = 0;  ///< its own; of a module with those of the modules below it
   std::string input_shapes;
   std::vector<std::string> stack;  ///< the program's own functions, innermost first: the table shows five
 

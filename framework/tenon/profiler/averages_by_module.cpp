@@ -143,7 +143,6 @@ class ModuleReader {
       row.self_device_time_total += one.sum.self_device_time_total;
       row.self_cpu_memory_usage += one.sum.self_cpu_memory_usage;
       row.self_device_memory_usage += one.sum.self_device_memory_usage;
-      row.flops += one.sum.flops;
     }
     for (const Here& one : all_) {
       std::set<std::size_t> around;
@@ -163,6 +162,7 @@ class ModuleReader {
         row.device_time_total += one.sum.self_device_time_total;
         row.cpu_memory_usage += one.sum.self_cpu_memory_usage;
         row.device_memory_usage += one.sum.self_device_memory_usage;
+        row.flops += one.sum.flops;
       }
     }
     name(rows, numbers);
