@@ -120,15 +120,20 @@ void write_memory_history(const Recording& recording, const std::string& path, D
   const auto is_meant = [&](const Device& one) {
     return one.type() == device.type() && (device.index() < 0 || one.index() < 0 || one.index() == device.index());
   };
-  // What was freed and never allocated lived before the recording.
+  // What was freed and never allocated lived before the recording; of the rest of what lived only the sum is known.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> seeds;
+  std::int64_t rest = 0;
+  for (const MemoryBeginning& beginning : recording.beginnings)
+    if (is_meant(beginning.device)) rest += beginning.bytes;
   std::unordered_map<std::uint64_t, std::uint64_t> ids;
   std::uint64_t next_id = 0;
   std::unordered_map<std::uint64_t, bool> is_live;
   for (const MemoryEvent& event : recording.memory) {
     if (!is_meant(event.device)) continue;
-    if (event.bytes < 0 && !is_live[event.address])
+    if (event.bytes < 0 && !is_live[event.address]) {
       seeds.emplace_back(event.address, static_cast<std::uint64_t>(-event.bytes));
+      rest += event.bytes;
+    }
     is_live[event.address] = event.bytes > 0;
   }
   replay::OutputFile out(path);
@@ -139,7 +144,8 @@ void write_memory_history(const Recording& recording, const std::string& path, D
     ids[address] = next_id;
     out.write(lines.allocate(next_id++, bytes, 0));
   }
-  if (!seeds.empty()) out.write(lines.recording_starts());
+  if (rest > 0) out.write(lines.allocate(next_id++, static_cast<std::uint64_t>(rest), 0));
+  if (next_id > 0) out.write(lines.recording_starts());
   auto mark = recording.marks.begin();
   for (const MemoryEvent& event : recording.memory) {
     for (; mark != recording.marks.end() && mark->time_ns <= event.time_ns; ++mark) out.write(lines.mark(mark->name));
