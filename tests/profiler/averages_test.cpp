@@ -249,6 +249,20 @@ TEST(Averages, CountTheOperationsOfAMatrixProduct) {
   EXPECT_EQ(rows.find("aten::mm")->flops, 2 * 2 * 3 * 4);
 }
 
+TEST(Averages, CountNoOperationsOfFillsAndRandomNumbers) {
+  Profile profile({.with_flops = true});
+  const AverageList rows = of(profile, [] {
+    Tensor x = ones({64});
+    x.zero_();
+    x.uniform_();
+    x.normal_();
+    rand({8});
+    randn({8});
+    x.add(1);
+  });
+  for (const auto& row : rows) EXPECT_EQ(row.flops > 0, row.key == "aten::add") << row.key;
+}
+
 TEST(Averages, OfAnOperatorThatThrewAreThere) {
   Profile profile;
   const AverageList rows = of(profile, [] {
