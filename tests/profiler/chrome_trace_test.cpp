@@ -216,6 +216,27 @@ TEST(MemoryHistory, AndTheChromeTraceOfARecordingReachTheSamePeak) {
   EXPECT_EQ(peak(history[0]), peak(trace[0]));
 }
 
+TEST(MemoryHistory, OfADeviceThatTheRecordingHasNothingOfIsRefusedWithThoseThatItHas) {
+  EXPECT_THAT([] { recorded().export_memory_history(scratch_folder() + "none.trace", Device(kSimulated, 7)); },
+              ::testing::ThrowsMessage<Error>(
+                  ::testing::AllOf(HasSubstr("no memory of simulated:7"), HasSubstr("that of cpu"))));
+  profiler::Recording nothing;
+  nothing.has_memory = true;
+  EXPECT_THAT([&] { profiler::write_memory_history(nothing, scratch_folder() + "none.trace", kCPU); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("nor of any other device")));
+}
+
+TEST(FoldedStacks, OfMemoryAreRefusedWhereMemoryWasNotRecorded) {
+  Profile profile;
+  profile.start();
+  ones({2});
+  profile.stop();
+  for (const char* metric : {"self_cpu_memory_usage", "self_cuda_memory_usage"})
+    EXPECT_THAT([&] { profile.export_stacks(scratch_folder() + "none.txt", metric); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("profile_memory")))
+        << metric;
+}
+
 TEST(FoldedStacks, AddUpToTheTimeThatTheTableShows) {
   const std::string path = scratch_folder() + "folded.txt";
   recorded().export_stacks(path, "self_cpu_memory_usage");
@@ -263,6 +284,7 @@ TEST(ChromeTrace, DrawsOneArrowFromAnOperator) {
 
 TEST(FoldedStacks, OfMemoryCountWhatWasAllocatedWhateverWasFreed) {
   profiler::Recording recording;
+  recording.has_memory = true;
   profiler::MemoryEvent memory{};
   memory.event = profiler::kNone;
   memory.device = kCPU;
