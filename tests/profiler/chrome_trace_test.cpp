@@ -9,6 +9,7 @@
 #include <tenon/device/device_state.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/profiler/exports.h>
+#include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/readers.h>
 
 #include <gmock/gmock.h>
@@ -16,6 +17,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -169,6 +171,7 @@ TEST(ChromeTrace, IsAHistoryForReplay) {
 
 TEST(MemoryHistory, IsReadByReplayWithWhatLivedBefore) {
   const Tensor early = ones({256});
+  const std::int64_t before = device_state(kCPU).allocator().stats().requested_bytes.current;
   Profile profile({.profile_memory = true});
   profile.start();
   {
@@ -179,7 +182,8 @@ TEST(MemoryHistory, IsReadByReplayWithWhatLivedBefore) {
   profile.stop();
   const std::string path = scratch_folder() + "history.trace";
   profile.export_memory_history(path);
-  EXPECT_THAT(text_of(path), HasSubstr("a 0 64 0"));
+  EXPECT_THAT(text_of(path), HasSubstr("a 0 " + std::to_string(before) + " 0\nm recording starts\n"));
+  EXPECT_THAT(text_of(path), HasSubstr("a 1 64 0"));
   const auto traces = replay::read_traces(path);
   ASSERT_EQ(traces.size(), 1u);
 }
@@ -190,6 +194,47 @@ TEST(MemoryHistory, IsRefusedWhereMemoryWasNotRecorded) {
   profile.stop();
   EXPECT_THAT([&] { profile.export_memory_history(scratch_folder() + "none.trace"); },
               ::testing::ThrowsMessage<Error>(HasSubstr("profile_memory")));
+}
+
+TEST(MemoryHistory, AndTheChromeTraceOfARecordingReachTheSamePeak) {
+  const Tensor kept = ones({5000});
+  Tensor freed = ones({300});
+  Profile profile({.profile_memory = true});
+  profile.start();
+  freed.reset();
+  SmallTraining training;
+  training.step();
+  profile.stop();
+  const std::string folder = scratch_folder();
+  profile.export_memory_history(folder + "both.trace");
+  profile.export_chrome_trace(folder + "both.json");
+  const auto history = replay::read_traces(folder + "both.trace"), trace = replay::read_traces(folder + "both.json");
+  ASSERT_EQ(history.size(), 1u);
+  ASSERT_EQ(trace.size(), 1u);
+  const auto peak = [](const replay::Trace& of) { return replay::ideal_row(of, std::nullopt).peak_reserved_bytes; };
+  EXPECT_GE(peak(history[0]), 4u * 5000);
+  EXPECT_EQ(peak(history[0]), peak(trace[0]));
+}
+
+TEST(MemoryHistory, OfADeviceThatTheRecordingHasNothingOfIsRefusedWithThoseThatItHas) {
+  EXPECT_THAT([] { recorded().export_memory_history(scratch_folder() + "none.trace", Device(kSimulated, 7)); },
+              ::testing::ThrowsMessage<Error>(
+                  ::testing::AllOf(HasSubstr("no memory of simulated:7"), HasSubstr("that of cpu"))));
+  profiler::Recording nothing;
+  nothing.has_memory = true;
+  EXPECT_THAT([&] { profiler::write_memory_history(nothing, scratch_folder() + "none.trace", kCPU); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("nor of any other device")));
+}
+
+TEST(FoldedStacks, OfMemoryAreRefusedWhereMemoryWasNotRecorded) {
+  Profile profile;
+  profile.start();
+  ones({2});
+  profile.stop();
+  for (const char* metric : {"self_cpu_memory_usage", "self_cuda_memory_usage"})
+    EXPECT_THAT([&] { profile.export_stacks(scratch_folder() + "none.txt", metric); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("profile_memory")))
+        << metric;
 }
 
 TEST(FoldedStacks, AddUpToTheTimeThatTheTableShows) {
@@ -239,6 +284,7 @@ TEST(ChromeTrace, DrawsOneArrowFromAnOperator) {
 
 TEST(FoldedStacks, OfMemoryCountWhatWasAllocatedWhateverWasFreed) {
   profiler::Recording recording;
+  recording.has_memory = true;
   profiler::MemoryEvent memory{};
   memory.event = profiler::kNone;
   memory.device = kCPU;

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -100,6 +101,14 @@ TEST(Profile, RefusesToBeStoppedBeforeItHasStartedAndReadWhileItRecords) {
   EXPECT_THROW(profile.start(), Error);
   EXPECT_THROW(profile.key_averages(), Error);
   profile.stop();
+}
+
+TEST(Profile, RefusesToShowWhatWasNotRecordedBeforeTheFirstStart) {
+  Profile profile;
+  for (const std::function<void()>& show : std::vector<std::function<void()>>{
+           [&] { profile.key_averages(); }, [&] { profile.export_chrome_trace("none.json"); },
+           [&] { profile.export_stacks("none.txt"); }, [&] { profile.export_memory_history("none.trace"); }})
+    EXPECT_THAT(show, ThrowsMessage<Error>(HasSubstr("nothing was recorded")));
 }
 
 TEST(Profile, TakesNoOptionsAsBraces) {

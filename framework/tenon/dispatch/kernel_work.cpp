@@ -57,6 +57,12 @@ double matrix_flops(std::string_view op, Views outputs, Views inputs, const void
   return 0;
 }
 
+/// Nothing is computed of operands there. Random bits are made by integer arithmetic.
+bool only_fills(std::string_view op) {
+  return op == "fill" || op == "uniform" || op == "normal" || op == "exponential" || op == "bernoulli" ||
+         op == "randint" || op == "randperm" || op == "eye";
+}
+
 bool looks_up(std::string_view op) { return op == "index" || op == "index_select" || op == "gather"; }
 
 double moved_bytes(std::string_view op, Views outputs, Views inputs) {
@@ -78,7 +84,7 @@ MathRate rate_of(Dtype dtype, bool is_matrix) {
 KernelWork work_of_kernel(std::string_view op, Views outputs, Views inputs, const void* attributes) {
   KernelWork work{.flops = matrix_flops(op, outputs, inputs, attributes), .bytes = moved_bytes(op, outputs, inputs)};
   work.rate = rate_of(outputs.empty() ? Dtype::kFloat32 : outputs[0].dtype, work.flops > 0);
-  if (work.flops > 0) return work;
+  if (work.flops > 0 || only_fills(op)) return work;
   for (const Views views : {outputs, looks_up(op) ? inputs.subspan(1) : inputs})
     for (const TensorView& view : views) work.flops = std::max(work.flops, elements(view));
   return work;

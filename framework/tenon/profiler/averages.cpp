@@ -1,5 +1,6 @@
 // Rows: events with one key added up.
 #include <tenon/profiler/averages.h>
+#include <tenon/profiler/averages_by_module.h>
 
 #include <algorithm>
 #include <map>
@@ -103,52 +104,6 @@ std::vector<EventAverage> by_label(const Recording& recording) {
   return std::move(rows).take();
 }
 
-/// A module's totals are those of all that happens in it and in the modules below it, backward nodes included.
-std::vector<EventAverage> by_module(const Recording& recording) {
-  Rows rows;
-  std::map<scopes::ContextId, std::string> paths;
-  const auto path_of = [&](scopes::ContextId context) -> const std::string& {
-    const auto [found, is_new] = paths.try_emplace(context);
-    if (is_new) {
-      found->second = scopes::module_path(context);
-      if (found->second.empty()) found->second = kOutsideKey;
-    }
-    return found->second;
-  };
-  for (const Event& event : recording.events) {
-    if (event.kind == EventKind::kModule) ++rows.row(path_of(event.context)).count;
-    if (!is_visible(event.kind)) continue;
-    // A copy has no context of its own.
-    const Event* placed = &event;
-    while (placed->context == 0 && placed->parent != kNone)
-      placed = &recording.events[static_cast<std::size_t>(placed->parent)];
-    add_self(rows.row(path_of(placed->context)), event);
-  }
-  add_memory_outside(recording, rows, kOutsideKey);
-  std::vector<EventAverage> all = std::move(rows).take();
-  const auto is_root = [&](const EventAverage& row) {
-    return std::ranges::any_of(recording.events, [&](const Event& event) {
-      return event.kind == EventKind::kModule && event.name == row.key &&
-             *scopes::context_of(event.context).name == '\0';
-    });
-  };
-  for (EventAverage& row : all) {
-    const bool holds_all = is_root(row);
-    row.cpu_time_total = row.device_time_total = 0;
-    row.cpu_memory_usage = row.device_memory_usage = 0;
-    for (const EventAverage& other : all) {
-      const bool is_below = other.key == row.key || other.key.starts_with(row.key + ".") ||
-                            (holds_all && other.key != kOutsideKey && !is_root(other));
-      if (!is_below) continue;
-      row.cpu_time_total += other.self_cpu_time_total;
-      row.device_time_total += other.self_device_time_total;
-      row.cpu_memory_usage += other.self_cpu_memory_usage;
-      row.device_memory_usage += other.self_device_memory_usage;
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 AverageList averages(const Recording& recording, GroupBy group_by) {
@@ -156,7 +111,7 @@ AverageList averages(const Recording& recording, GroupBy group_by) {
     case GroupBy::kLabel:
       return {by_label(recording), recording};
     case GroupBy::kModule:
-      return {by_module(recording), recording};
+      return {averages_by_module(recording), recording};
     default:
       return {by_name(recording, group_by), recording};
   }

@@ -15,10 +15,12 @@ namespace tenon::profiler {
 /// What makes two events one row, beside their names.
 enum class GroupBy : std::uint8_t {
   kName,
-  kShape,   ///< the shapes of the operands
-  kStack,   ///< where the program called it
-  kLabel,   ///< a row for each label of record_function(), with all that happens inside
-  kModule,  ///< a row for each module, with the modules below it in its totals
+  kShape,  ///< the shapes of the operands
+  kStack,  ///< where the program called it
+  kLabel,  ///< a row for each label of record_function(), with all that happens inside
+  /// A row for each module, with the modules below it in its totals. Where modules of several roots have one path, each
+  /// path of these roots begins with the root's name.
+  kModule,
 };
 
 /// One row. Times are microseconds.
@@ -33,7 +35,7 @@ struct EventAverage {
   std::int64_t self_cpu_memory_usage = 0;
   std::int64_t device_memory_usage = 0;
   std::int64_t self_device_memory_usage = 0;
-  double flops = 0;
+  double flops = 0;  ///< its own; of a module with those of the modules below it
   std::string input_shapes;
   std::vector<std::string> stack;  ///< the program's own functions, innermost first: the table shows five
 

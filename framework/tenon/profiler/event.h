@@ -56,6 +56,12 @@ struct MemoryEvent {
   std::int64_t event = kNone;  ///< inside of which visible event, as an index
 };
 
+/// What lived on a device when the recording began, as requested.
+struct MemoryBeginning {
+  Device device = kCPU;
+  std::int64_t bytes = 0;
+};
+
 /// A moment: "step 3".
 struct Mark {
   std::int64_t time_ns = 0;
@@ -86,7 +92,8 @@ struct AllocatorCall {
 /// All of a recording: events in the order in which they began, thread by thread.
 struct Recording {
   std::vector<Event> events;
-  std::vector<MemoryEvent> memory;  ///< in the order of time
+  std::vector<MemoryEvent> memory;          ///< in the order of time
+  std::vector<MemoryBeginning> beginnings;  ///< of each device that was there
   std::vector<DeviceEvent> device_events;
   std::vector<AllocatorCall> allocator_calls;
   std::vector<Mark> marks;

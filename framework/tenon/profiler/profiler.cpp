@@ -39,7 +39,7 @@ class Profile::Impl {
 
   void start() {
     if (is_started_) throw Error("the profiler has started already");
-    is_started_ = true;
+    is_started_ = has_started_ = true;
     is_paused_ = false;
     step_ = options_.first_step;
     action_ = action_of(step_);
@@ -96,6 +96,13 @@ class Profile::Impl {
     return recording_;
   }
 
+  /// The same for those who have to have one.
+  const Recording& recorded(const char* what) const {
+    if (!has_started_)
+      throw Error(fmt::format("{}: nothing was recorded: call start() and stop() of the profiler before", what));
+    return recording();
+  }
+
  private:
   ProfilerAction action_of(std::int64_t step) const {
     return options_.schedule ? options_.schedule(step) : ProfilerAction::kRecord;
@@ -124,7 +131,7 @@ class Profile::Impl {
 
   Profile& owner_;
   const ProfileOptions options_;
-  bool is_started_ = false, is_paused_ = false;
+  bool is_started_ = false, is_paused_ = false, has_started_ = false;
   std::int64_t step_ = 0;
   ProfilerAction action_ = ProfilerAction::kNone;
   std::unique_ptr<Recorder> recorder_;
@@ -142,13 +149,17 @@ void Profile::pause() { impl_->pause(); }
 void Profile::resume() { impl_->resume(); }
 std::int64_t Profile::step_number() const { return impl_->step_number(); }
 const Recording& Profile::recording() const { return impl_->recording(); }
-AverageList Profile::key_averages(GroupBy group_by) const { return averages(recording(), group_by); }
-void Profile::export_chrome_trace(const std::string& path) const { write_chrome_trace(recording(), path); }
+AverageList Profile::key_averages(GroupBy group_by) const {
+  return averages(impl_->recorded("key_averages"), group_by);
+}
+void Profile::export_chrome_trace(const std::string& path) const {
+  write_chrome_trace(impl_->recorded("export_chrome_trace"), path);
+}
 void Profile::export_stacks(const std::string& path, std::string_view metric) const {
-  write_folded_stacks(recording(), path, metric);
+  write_folded_stacks(impl_->recorded("export_stacks"), path, metric);
 }
 void Profile::export_memory_history(const std::string& path, Device device) const {
-  write_memory_history(recording(), path, device);
+  write_memory_history(impl_->recorded("export_memory_history"), path, device);
 }
 
 }  // namespace tenon::profiler

@@ -96,7 +96,7 @@ class TENON_API Profile {
 
   /// What was recorded last. Throws Error while recording.
   const Recording& recording() const;
-  /// Its rows.
+  /// Its rows. Throws Error before the first start(), as the exports do.
   AverageList key_averages(GroupBy group_by = GroupBy::kName) const;
   /// A Chrome trace, for Perfetto, chrome://tracing and `tenon replay`; gz where the name ends so. Throws Error where
   /// it cannot be written.
@@ -104,10 +104,12 @@ class TENON_API Profile {
   /// Folded stacks, "main;aten::linear 123", for flame graphs. `metric`: self_cpu_time_total, self_device_time_total
   /// (self_cuda_time_total), in microseconds, or self_cpu_memory_usage, self_device_memory_usage, in bytes allocated.
   /// With stacks (with_stack) they begin with the program's own functions, "main.cpp(12): main;aten::linear 123"; an
-  /// event stands below those that had called it when it began. Throws Error for another metric.
+  /// event stands below those that had called it when it began. Throws Error for another metric, and for one of memory
+  /// where that was not recorded.
   void export_stacks(const std::string& path, std::string_view metric = "self_cpu_time_total") const;
-  /// What was asked of the memory of a device, as a history for `tenon replay` (the text form). Throws Error where
-  /// memory was not recorded.
+  /// What was asked of the memory of a device, as a history for `tenon replay` (the text form). What lived before and
+  /// was not given back is one block, since only its sum is known. Throws Error where memory was not recorded, and for
+  /// a device that the recording has nothing of.
   void export_memory_history(const std::string& path, Device device = kCPU) const;
 
  private:

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -93,6 +94,11 @@ class Folder {
 
 void write_folded_stacks(const Recording& recording, const std::string& path, std::string_view metric_name) {
   const Metric metric = metric_named(metric_name);
+  if ((metric == Metric::kCpuMemory || metric == Metric::kDeviceMemory) && !recording.has_memory)
+    throw Error(
+        fmt::format("export_stacks: memory was not recorded, so there is no {}: set profile_memory in the "
+                    "options of the profiler",
+                    metric_name));
   Folder folder(recording);
   std::map<std::string, std::int64_t> weights;
   if (metric == Metric::kCpuTime || metric == Metric::kDeviceTime) {
@@ -114,21 +120,46 @@ void write_folded_stacks(const Recording& recording, const std::string& path, st
   out.close();
 }
 
+namespace {
+
+/// "cpu, cuda:0": those with something live at the beginning, or asked for or given back in the recording.
+std::string devices_with_memory(const Recording& recording) {
+  std::set<std::string> names;
+  for (const MemoryBeginning& beginning : recording.beginnings)
+    if (beginning.bytes > 0) names.insert(beginning.device.str());
+  for (const MemoryEvent& event : recording.memory) names.insert(event.device.str());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
 void write_memory_history(const Recording& recording, const std::string& path, Device device) {
   if (!recording.has_memory)
     throw Error("export_memory_history: memory was not recorded: set profile_memory in the options of the profiler");
   const auto is_meant = [&](const Device& one) {
     return one.type() == device.type() && (device.index() < 0 || one.index() < 0 || one.index() == device.index());
   };
-  // What was freed and never allocated lived before the recording.
+  if (std::ranges::none_of(recording.memory, is_meant, &MemoryEvent::device) &&
+      std::ranges::none_of(recording.beginnings,
+                           [&](const MemoryBeginning& one) { return one.bytes > 0 && is_meant(one.device); })) {
+    const std::string others = devices_with_memory(recording);
+    throw Error(fmt::format("export_memory_history: the recording has no memory of {}: {}", device.str(),
+                            others.empty() ? "nor of any other device" : "it has that of " + others));
+  }
+  // What was freed and never allocated lived before the recording; of the rest of what lived only the sum is known.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> seeds;
+  std::int64_t rest = 0;
+  for (const MemoryBeginning& beginning : recording.beginnings)
+    if (is_meant(beginning.device)) rest += beginning.bytes;
   std::unordered_map<std::uint64_t, std::uint64_t> ids;
   std::uint64_t next_id = 0;
   std::unordered_map<std::uint64_t, bool> is_live;
   for (const MemoryEvent& event : recording.memory) {
     if (!is_meant(event.device)) continue;
-    if (event.bytes < 0 && !is_live[event.address])
+    if (event.bytes < 0 && !is_live[event.address]) {
       seeds.emplace_back(event.address, static_cast<std::uint64_t>(-event.bytes));
+      rest += event.bytes;
+    }
     is_live[event.address] = event.bytes > 0;
   }
   replay::OutputFile out(path);
@@ -139,7 +170,8 @@ void write_memory_history(const Recording& recording, const std::string& path, D
     ids[address] = next_id;
     out.write(lines.allocate(next_id++, bytes, 0));
   }
-  if (!seeds.empty()) out.write(lines.recording_starts());
+  if (rest > 0) out.write(lines.allocate(next_id++, static_cast<std::uint64_t>(rest), 0));
+  if (next_id > 0) out.write(lines.recording_starts());
   auto mark = recording.marks.begin();
   for (const MemoryEvent& event : recording.memory) {
     for (; mark != recording.marks.end() && mark->time_ns <= event.time_ns; ++mark) out.write(lines.mark(mark->name));

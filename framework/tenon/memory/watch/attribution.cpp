@@ -210,13 +210,21 @@ void Attribution::check(const MemoryStats& stats, std::string_view when) {
 }
 
 /// Without figures.
+void Attribution::name_root(const std::string& type) {
+  const std::lock_guard lock(mutex_);
+  roots_.insert(type);
+}
+
 AttributedBytes Attribution::row_locked(const Key& key) const {
   const auto owner = owners_.find(key.block);
   const bool is_owned = key.block != 0 && owner != owners_.end();
-  return {.module = is_owned ? owner->second : scopes::module_path(key.context),
-          .operator_name = std::string(scopes::operator_name(key.context)),
-          .phase = name_of(scopes::phase_of(key.context)),
-          .purpose = key.purpose};
+  AttributedBytes row{.module = is_owned ? owner->second : scopes::module_path(key.context),
+                      .operator_name = std::string(scopes::operator_name(key.context)),
+                      .phase = name_of(scopes::phase_of(key.context)),
+                      .purpose = key.purpose};
+  const scopes::Context module = scopes::context_of(scopes::innermost(key.context, scopes::Kind::kModule));
+  row.is_root = is_owned ? roots_.contains(row.module) : module.kind == scopes::Kind::kModule && *module.name == '\0';
+  return row;
 }
 
 std::vector<AttributedBytes> Attribution::composition_locked(const Table& table) const {

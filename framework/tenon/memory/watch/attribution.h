@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,7 +37,8 @@ struct AttributedBytes {
   Purpose purpose = Purpose::kOther;
   std::size_t bytes = 0;
   std::size_t blocks = 0;
-  std::string site;  ///< of a report at a failure, where it is known: "forward (net.cpp:31) < main (train.cpp:9)"
+  std::string site;      ///< of a report at a failure, where it is known: "forward (net.cpp:31) < main (train.cpp:9)"
+  bool is_root = false;  ///< the module is the root of its tree: `module` is its type, "Net"
   auto operator<=>(const AttributedBytes&) const = default;
 };
 
@@ -105,6 +107,8 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   /// on.
   TENON_API void own(const void* address, const std::string& module, std::size_t bytes = 0,
                      Purpose purpose = Purpose::kOther);
+  /// Blocks that belong to a module of that name belong to the root of a tree, whose type it is.
+  TENON_API void name_root(const std::string& type);
   /// An operator or a node uses the block at that address now.
   TENON_API void used(const void* address);
   /// Holds the sums against the allocator's figures of this moment: by purpose, and by module, by operator and by
@@ -159,6 +163,7 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   Table now_, peak_, pending_;
   std::unordered_map<const void*, Live> live_;
   std::map<std::uint64_t, std::string> owners_;  ///< by number of a block
+  std::set<std::string> roots_;                  ///< among them
   std::uint64_t blocks_ = 0;
   std::array<std::int64_t, kPurposeCount> by_purpose_{};
   std::int64_t live_bytes_ = 0, peak_bytes_ = 0;

@@ -46,7 +46,8 @@ std::vector<AttributedBytes> composition_of(const Json& rows) {
                           .operator_name = row.value("operator", ""),
                           .phase = row.value("phase", ""),
                           .bytes = row.value("bytes", std::size_t{0}),
-                          .blocks = row.value("blocks", std::size_t{0})};
+                          .blocks = row.value("blocks", std::size_t{0}),
+                          .is_root = row.value("is_root", false)};
     for (int i = 0; i < kPurposeCount; ++i)
       if (name_of(static_cast<Purpose>(i)) == row.value("purpose", "")) bytes.purpose = static_cast<Purpose>(i);
     composition.push_back(std::move(bytes));
@@ -185,18 +186,25 @@ std::string since(std::int64_t step) {
 }  // namespace
 
 std::vector<ModuleMemory> module_tree(const std::vector<AttributedBytes>& composition) {
-  std::map<std::string, ModuleMemory> tree;
+  std::map<std::string, ModuleMemory> tree, roots;
+  for (const AttributedBytes& bytes : composition)
+    if (bytes.is_root) roots[bytes.module].module = bytes.module;
+  const bool has_one_root = roots.size() == 1;  // of several it is not known which of them a module is below
   for (const AttributedBytes& bytes : composition) {
+    if (bytes.is_root || (has_one_root && !bytes.module.empty()))
+      part_of(bytes.is_root ? roots[bytes.module] : roots.begin()->second, bytes.purpose) += bytes.bytes;
+    if (bytes.is_root) continue;
     for (std::size_t end = bytes.module.find('.');; end = bytes.module.find('.', end + 1)) {
       const std::string path = bytes.module.substr(0, end);
       ModuleMemory& module = tree[path];
       module.module = path;
-      module.depth = static_cast<std::size_t>(std::ranges::count(path, '.'));
+      module.depth = static_cast<std::size_t>(std::ranges::count(path, '.')) + (has_one_root && !path.empty() ? 1 : 0);
       part_of(module, bytes.purpose) += bytes.bytes;
       if (end == std::string::npos) break;
     }
   }
   std::vector<ModuleMemory> rows;
+  for (auto& [type, root] : roots) rows.push_back(std::move(root));
   for (auto& [path, module] : tree)
     if (!path.empty()) rows.push_back(std::move(module));
   if (const auto outside = tree.find(""); outside != tree.end()) rows.push_back(std::move(outside->second));
@@ -213,6 +221,7 @@ std::string attribution_json(const memory::AttributionReport& report) {
                      {"purpose", std::string(name_of(bytes.purpose))},
                      {"bytes", bytes.bytes},
                      {"blocks", bytes.blocks}});
+      if (bytes.is_root) all.back()["is_root"] = true;
       if (!bytes.site.empty()) all.back()["site"] = bytes.site;
     }
     return all;

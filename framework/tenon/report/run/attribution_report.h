@@ -16,7 +16,8 @@ struct ModuleMemory {
   std::size_t parameters = 0, gradients = 0, activations = 0, optimizer_states = 0, temporaries = 0, other = 0;
   std::size_t all() const { return parameters + gradients + activations + optimizer_states + temporaries + other; }
 };
-/// The tree of modules in the order of their names, each before what is below it, then what is outside of modules.
+/// The tree of modules: its root, then modules in the order of their names, each before what is below it, then what is
+/// outside of modules. Where there are several roots, each has its own alone, since paths do not say whose they are.
 TENON_API std::vector<ModuleMemory> module_tree(const std::vector<memory::AttributedBytes>& composition);
 
 /// "attribution" of a result.json, an object.

@@ -30,6 +30,7 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
     if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
   const std::string type = nn::type_name_of(module);  // as its scope says
+  attribution.name_root(type);
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? type : name.substr(0, dot);
