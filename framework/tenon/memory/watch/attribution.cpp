@@ -209,12 +209,12 @@ void Attribution::check(const MemoryStats& stats, std::string_view when) {
   compare(" to operators", sum(by_operator));
 }
 
-/// Without figures.
 void Attribution::name_root(const std::string& type) {
   const std::lock_guard lock(mutex_);
   roots_.insert(type);
 }
 
+/// Without figures.
 AttributedBytes Attribution::row_locked(const Key& key) const {
   const auto owner = owners_.find(key.block);
   const bool is_owned = key.block != 0 && owner != owners_.end();
