@@ -1,0 +1,99 @@
+// The tree of modules at the peak: each module, and the model above all, has what is below it.
+#include <tenon/memory/watch/attribution.h>
+#include <tenon/report/run/attribution_report.h>
+#include <tenon/tenon.h>
+#include <tenon/train/step/run_attribution.h>
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+TEST(ModuleTree, AModuleHasWhatIsBelowIt) {
+  const std::vector<ModuleMemory> tree =
+      module_tree({{"encoder.layer.0", "linear", "forward", Purpose::kActivation, 100, 1},
+                   {"encoder.layer.1", "linear", "forward", Purpose::kActivation, 50, 1},
+                   {"encoder.layer.1", "", "other", Purpose::kParameter, 7, 1},
+                   {"", "cat", "data", Purpose::kData, 3, 1}});
+  ASSERT_EQ(tree.size(), 5U);
+  EXPECT_EQ(tree[0].module, "encoder");
+  EXPECT_EQ(tree[0].activations, 150U);
+  EXPECT_EQ(tree[0].all(), 157U);
+  EXPECT_EQ(tree[3].module, "encoder.layer.1");
+  EXPECT_EQ(tree[3].depth, 2U);
+  EXPECT_EQ(tree[3].all(), 57U);
+  EXPECT_EQ(tree[4].module, "");
+  EXPECT_EQ(tree[4].other, 3U);
+}
+
+TEST(ModuleTree, TheRootHasAllModulesBelowIt) {
+  std::vector<memory::AttributedBytes> rows = {{"Net", "add", "forward", Purpose::kActivation, 5, 1},
+                                               {"body.0", "linear", "forward", Purpose::kActivation, 100, 1},
+                                               {"Net", "", "other", Purpose::kParameter, 7, 1},
+                                               {"", "cat", "data", Purpose::kData, 3, 1}};
+  rows[0].is_root = rows[2].is_root = true;
+  const std::vector<ModuleMemory> tree = module_tree(rows);
+  ASSERT_EQ(tree.size(), 4U);
+  EXPECT_EQ(tree[0].module, "Net");
+  EXPECT_EQ(tree[0].depth, 0U);
+  EXPECT_EQ(tree[0].activations, 105U);
+  EXPECT_EQ(tree[0].all(), 112U);
+  EXPECT_EQ(tree[1].module, "body");
+  EXPECT_EQ(tree[1].depth, 1U);
+  EXPECT_EQ(tree[2].depth, 2U);
+  EXPECT_EQ(tree[3].module, "");
+  EXPECT_EQ(tree[3].depth, 0U);
+}
+
+TEST(ModuleTree, OfSeveralRootsGivesEachItsOwn) {
+  std::vector<memory::AttributedBytes> rows = {{"Net", "add", "forward", Purpose::kActivation, 5, 1},
+                                               {"body", "linear", "forward", Purpose::kActivation, 100, 1},
+                                               {"Loss", "sub", "forward", Purpose::kActivation, 7, 1}};
+  rows[0].is_root = rows[2].is_root = true;
+  const std::vector<ModuleMemory> tree = module_tree(rows);
+  ASSERT_EQ(tree.size(), 3U);
+  EXPECT_EQ(tree[0].module, "Loss");
+  EXPECT_EQ(tree[0].all(), 7U);
+  EXPECT_EQ(tree[1].all(), 5U);
+  EXPECT_EQ(tree[2].depth, 0U);
+}
+
+struct ScaledImpl : nn::Module {
+  ScaledImpl() {
+    const PurposeGuard purpose(Purpose::kParameter);
+    scale = register_parameter("scale", ones({8}));
+    body = register_module("body", nn::Linear(64, 8));
+  }
+  Tensor forward(const Tensor& x) { return body(x) * scale; }
+  Tensor scale;
+  nn::Linear body{nullptr};
+};
+TENON_MODULE(Scaled);
+
+TEST(ModuleTree, KnowsTheRootOfAModelByItsCallsAndByItsParameters) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  memory::Attribution attribution(stack, stack.stats());
+  Scaled net;
+  const Tensor kept = net(randn({4, 64}));
+  train::name_owners(attribution, *net, nullptr);
+  const memory::AttributionReport report = attribution.report();
+  const auto of_root = [&](Purpose purpose) {
+    std::size_t bytes = 0;
+    for (const memory::AttributedBytes& row : report.live)
+      if (row.is_root && row.purpose == purpose) bytes += row.bytes;
+    return bytes;
+  };
+  EXPECT_EQ(of_root(Purpose::kParameter), 8U * 4);
+  EXPECT_EQ(of_root(Purpose::kActivation), 4U * 8 * 4);
+  for (const memory::AttributedBytes& row : report.live) EXPECT_EQ(row.is_root, row.module == "Scaled") << row.module;
+  EXPECT_THAT(attribution_json(report), testing::HasSubstr("\"is_root\":true"));
+  const std::vector<ModuleMemory> tree = module_tree(report.live);
+  ASSERT_GE(tree.size(), 2U);
+  EXPECT_EQ(tree[0].module, "Scaled");
+  EXPECT_EQ(tree[0].parameters, (8U + 64 * 8 + 8) * 4);
+}
+
+}  // namespace
+}  // namespace tenon::test
