@@ -45,7 +45,8 @@ TEST_F(RunProfile, WithStacksNamesCallSitesInItsTablesAndFoldedStacks) {
   EXPECT_THAT(text("res/profile.txt"), HasSubstr("\nOperators by call site\n"));
   EXPECT_THAT(text("res/profile.txt"), HasSubstr("Source Location"));
   EXPECT_THAT(text("res/profile.txt"), HasSubstr(": tenon::nn::LinearImpl::forward"));
-  EXPECT_THAT(text("res/profile.folded"), HasSubstr(": tenon::nn::LinearImpl::forward;aten::linear"));
+  EXPECT_THAT(text("res/profile.folded"),
+              testing::ContainsRegex(": tenon::nn::LinearImpl::forward;[^;]*: tenon::linear;aten::linear"));
 }
 
 TEST_F(RunProfile, HasPhasesOfTheStepInItsTrace) {
