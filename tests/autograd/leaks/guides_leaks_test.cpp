@@ -74,6 +74,19 @@ LeakReport losses_kept_in_a_list() {
   return watch.report();
 }
 
+LeakReport losses_kept_behind_their_backward() {
+  Net net;
+  LeakWatch watch;
+  std::vector<Tensor> losses;
+  for (int step = 0; step < kSteps; ++step) {
+    net.zero_grad();
+    losses.push_back(net.forward(tenon::randn({16, 32})).mean());
+    losses.back().backward();
+    watch.step();
+  }
+  return watch.report();
+}
+
 int line_of_hidden = 0;
 LeakReport retained_gradients() {
   Net net;
@@ -255,6 +268,14 @@ TEST(GuidesLeaks, LossesInAListKeepTheirGraphs) {
   ASSERT_NE(leak, nullptr) << report.text();
   // What each step saved: relu's result for two layers (16 x 64), the batch (16 x 32).
   EXPECT_GE(leak->bytes_per_step, 16 * (64 + 32) * 4) << report.text();
+}
+
+TEST(GuidesLeaks, LossesInAListBehindTheirBackwardAreNamedWithTheNodesThatTheyKeep) {
+  const LeakReport report = program::losses_kept_behind_their_backward();
+  ASSERT_FALSE(report.leaks.empty());
+  EXPECT_EQ(report.leaks.front().kind, LeakKind::kHeld) << report.text();
+  EXPECT_NE(report.leaks.front().sentence.find(" nodes, lives as long: keep item() or detach()"), std::string::npos)
+      << report.text();
 }
 
 TEST(GuidesLeaks, RetainedGradientsAreNamedWithTheResultThatKeepsThem) {

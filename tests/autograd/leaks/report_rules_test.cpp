@@ -125,7 +125,8 @@ TEST(LeakReportRules, AHistoryThatKeepsMoreThanItsEndIsWhatGrows) {
                 "    4.00 KiB allocated at HERE\n");
   kept = {};
   EXPECT_EQ(words_of(program::watched([&](int) { kept += p.exp(); })),
-            "4.00 KiB a step: 40.0 KiB in 10 blocks (activation), HERE\n" + kHolds +
+            "4.00 KiB a step: 40.0 KiB in 10 blocks (activation), HERE\n" + kHolds.substr(0, kHolds.size() - 1) +
+                "; the history of one, 1 node, lives as long: keep item() or detach() of what needs none\n" +
                 "    tensor [1024] float32, made at HERE\n    ExpBackward0, recorded at HERE\n"
                 "    4.00 KiB allocated at HERE\n")
       << "it keeps its own result alone";

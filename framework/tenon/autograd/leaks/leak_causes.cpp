@@ -191,6 +191,14 @@ class Causes {
     }
   }
 
+  /// What was saved for backward may be given back, and the nodes live on with the tensor.
+  std::string history_of_held(const Cause& cause) const {
+    const std::size_t nodes = cause.holder->grad_fn != nullptr ? holders_.node_count(cause.holder) : 0;
+    if (nodes == 0) return {};
+    return fmt::format("; the history of one, {} node{}, lives as long: keep item() or detach() of what needs none",
+                       nodes, nodes == 1 ? "" : "s");
+  }
+
   std::string sentence_of(const Cause& cause) {
     switch (cause.kind) {
       case LeakKind::kKeptGraph:
@@ -219,8 +227,9 @@ class Causes {
               "the program holds {} tensors, each of another size, as a cache keyed by shape does: bound it",
               cause.blocks);
         return fmt::format(
-            "the program holds {} tensors that this line made: a list, cache or queue that nobody empties",
-            cause.blocks);
+                   "the program holds {} tensors that this line made: a list, cache or queue that nobody empties",
+                   cause.blocks) +
+               history_of_held(cause);
       case LeakKind::kUnknown:
         break;
     }
