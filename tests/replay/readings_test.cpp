@@ -3,7 +3,7 @@
 // readings.txt; who changes any of it on purpose writes that anew (support/recorded_table.h), with the filter
 // Readings*.
 #include "replay/drawn_history.h"
-#include "replay/read_formats.h"
+#include "replay/formats/read_formats.h"
 #include "replay/support.h"
 #include "support/recorded_table.h"
 #include "support/scratch_folder.h"

@@ -2,7 +2,7 @@
 // as a hash for each kind of change; who changes a reading or a message on purpose writes the table anew
 // (support/recorded_table.h), with the filter EditsTable*.
 #include "replay/drawn_history.h"
-#include "replay/read_formats.h"
+#include "replay/formats/read_formats.h"
 #include "replay/support.h"
 #include "support/recorded_table.h"
 
