@@ -1,6 +1,7 @@
 // Rows: events with one key added up.
 #include <tenon/profiler/averages.h>
 #include <tenon/profiler/averages_by_module.h>
+#include <tenon/profiler/event_sums.h>
 
 #include <algorithm>
 #include <map>
@@ -8,8 +9,6 @@
 
 namespace tenon::profiler {
 namespace {
-
-constexpr double kNsPerUs = 1000;
 
 /// Rows in the order in which their keys first occur.
 class Rows {
@@ -25,14 +24,6 @@ class Rows {
   std::map<std::pair<std::string, std::string>, std::size_t> places_;
   std::vector<EventAverage> rows_;
 };
-
-void add_self(EventAverage& row, const Event& event) {
-  row.self_cpu_time_total += static_cast<double>(event.self_ns) / kNsPerUs;
-  row.self_device_time_total += event.self_device_us;
-  row.self_cpu_memory_usage += event.self_cpu_bytes;
-  row.self_device_memory_usage += event.self_device_bytes;
-  row.flops += event.flops;
-}
 
 void add_total(EventAverage& row, const Event& event) {
   row.cpu_time_total += static_cast<double>(event.end_ns - event.start_ns) / kNsPerUs;
@@ -60,14 +51,12 @@ void add_memory_outside(const Recording& recording, Rows& rows, const std::strin
     if (event.event != kNone) continue;
     EventAverage& row = rows.row(key);
     ++row.count;
-    (event.device.is_cpu() ? row.self_cpu_memory_usage : row.self_device_memory_usage) += event.bytes;
+    add_self(row, event);
     (event.device.is_cpu() ? row.cpu_memory_usage : row.device_memory_usage) += event.bytes;
   }
 }
 
 constexpr char kMemoryKey[] = "[memory]";
-/// Outside of every label or module.
-constexpr char kOutsideKey[] = "(none)";
 
 std::vector<EventAverage> by_name(const Recording& recording, GroupBy group_by) {
   Rows rows;

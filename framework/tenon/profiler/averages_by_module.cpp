@@ -1,5 +1,6 @@
 // Rows by module: which modules an event was in is found out first, then each adds up what was in it.
 #include <tenon/profiler/averages_by_module.h>
+#include <tenon/profiler/event_sums.h>
 
 #include <map>
 #include <set>
@@ -11,9 +12,6 @@ namespace tenon::profiler {
 namespace {
 
 using scopes::ContextId;
-
-constexpr double kNsPerMicrosecond = 1000;
-constexpr char kOutsideOfModules[] = "(none)";
 
 /// A module: the root of its tree by its type, and its path there, which is empty for the root itself. Without a root
 /// where none was called around it.
@@ -55,7 +53,7 @@ class ModuleReader {
       if (event.event != kNone) continue;
       Here& outside = here(0, 0);
       ++outside.calls;
-      (event.device.is_cpu() ? outside.sum.self_cpu_memory_usage : outside.sum.self_device_memory_usage) += event.bytes;
+      add_self(outside.sum, event);
     }
     find_roots();
     return sum_up();
@@ -71,15 +69,10 @@ class ModuleReader {
     const Event* placed = &event;
     while (!is_call && placed->context == 0 && placed->parent != kNone) placed = &event_at(placed->parent);
     Here& at = here(placed->context, maker_of(event));
-    if (is_call) {
+    if (is_call)
       ++at.calls;
-      return;
-    }
-    at.sum.self_cpu_time_total += static_cast<double>(event.self_ns) / kNsPerMicrosecond;
-    at.sum.self_device_time_total += event.self_device_us;
-    at.sum.self_cpu_memory_usage += event.self_cpu_bytes;
-    at.sum.self_device_memory_usage += event.self_device_bytes;
-    at.sum.flops += event.flops;
+    else
+      add_self(at.sum, event);
   }
 
   /// Where the operator was called that made the node which an event is a part of.
@@ -180,7 +173,7 @@ class ModuleReader {
     for (const auto& [place, number] : numbers) {
       std::string& key = rows[number].key;
       if (place.path.empty())
-        key = place.root.empty() ? kOutsideOfModules : place.root;
+        key = place.root.empty() ? kOutsideKey : place.root;
       else
         key = place.root.empty() || !shared.contains(place.root) ? place.path : place.root + "." + place.path;
     }

@@ -68,8 +68,8 @@ class Folder {
     for (std::int64_t at = index; at != kNone; at = chain.back()->parent)
       chain.push_back(&recording_.events[static_cast<std::size_t>(at)]);
     const auto with_stack = std::ranges::find_if(chain, [](const Event* event) { return !event->stack.empty(); });
-    const std::vector<std::string> frames =
-        with_stack == chain.end() ? std::vector<std::string>() : (*with_stack)->stack;
+    // Without one, the event's own, which is empty.
+    const std::vector<std::string>& frames = (with_stack == chain.end() ? chain.front() : *with_stack)->stack;
     std::vector<std::size_t> depths;  // of frames around each
     for (const Event* event : chain) {
       const std::size_t inside = depths.empty() ? frames.size() : depths.back();

@@ -65,25 +65,26 @@ void stop_listing_nodes() noexcept {
   end_nodes_locked();
 }
 
-void list_tensor(const TensorImpl* tensor) noexcept {
+namespace {
+
+void list_one(const TensorImpl* tensor, bool is_older) noexcept {
   try {
     const std::lock_guard lock(list().mutex);
     if (list().users == 0) return;
     const auto [listed, is_new] = list().live.try_emplace(tensor);
-    if (is_new) listed->second = {.tensor = tensor, .made_at = list().stacks.take(), .number = ++list().count};
+    if (is_new)
+      listed->second = {.tensor = tensor,
+                        .made_at = is_older ? 0 : list().stacks.take(),
+                        .number = ++list().count,
+                        .is_older = is_older};
   } catch (...) {  // no memory for the list: this tensor is not on it, the program goes on
   }
 }
 
-void list_older_tensor(const TensorImpl* tensor) noexcept {
-  try {
-    const std::lock_guard lock(list().mutex);
-    if (list().users == 0) return;
-    const auto [listed, is_new] = list().live.try_emplace(tensor);
-    if (is_new) listed->second = {.tensor = tensor, .number = ++list().count, .is_older = true};
-  } catch (...) {  // as above
-  }
-}
+}  // namespace
+
+void list_tensor(const TensorImpl* tensor) noexcept { list_one(tensor, /*is_older=*/false); }
+void list_older_tensor(const TensorImpl* tensor) noexcept { list_one(tensor, /*is_older=*/true); }
 
 void forget_tensor(const TensorImpl* tensor) noexcept {
   const std::lock_guard lock(list().mutex);

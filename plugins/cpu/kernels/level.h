@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/kernels.h"
 
@@ -25,6 +26,10 @@ using u32 = std::uint32_t;
 using u16 = std::uint16_t;
 using u8 = std::uint8_t;
 using Views = std::span<const TensorView>;
+
+/// What sums and products of T are made in: integers wrap.
+template <class T>
+using Wrapping = std::conditional_t<std::is_same_v<T, i64>, u64, T>;
 
 template <class T>
 constexpr T smaller(T a, T b) {

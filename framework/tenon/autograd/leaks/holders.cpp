@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace tenon::autograd {
 
@@ -31,7 +32,7 @@ Holders::Holders() {
     tensors_.push_back({.tensor = &impl,
                         .made_at = listed.made_at,
                         .by_program = impl.use_count(),
-                        .grad_fn = grad_fn != nullptr && keep(grad_fn) ? grad_fn : nullptr});
+                        .grad_fn = keep(grad_fn) ? grad_fn : nullptr});
   }
   visit_nodes();
   count_what_autograd_holds();
@@ -39,10 +40,10 @@ Holders::Holders() {
   find_roots();
 }
 
-// Its memory stays for as long as forget_node() waits.
 bool Holders::keep(const Node* node) {
-  if (!node->try_retain()) return false;
-  kept_.push_back(IntrusivePtr<Node>::adopt(const_cast<Node*>(node)));
+  IntrusivePtr<Node> kept = kept_node(node);
+  if (!kept) return false;
+  kept_.push_back(std::move(kept));
   return true;
 }
 
@@ -70,7 +71,7 @@ void Holders::visit_nodes() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     for (std::size_t edge = 0; edge < nodes_[i]->num_outputs(); ++edge) {
       const Node* next = nodes_[i]->next_edge(edge).function.get();
-      if (next != nullptr && seen.insert(next).second && keep(next)) nodes_.push_back(next);
+      if (seen.insert(next).second && keep(next)) nodes_.push_back(next);
     }
   }
 }

@@ -30,6 +30,12 @@ struct HeldTensor {
   std::size_t bytes() const { return static_cast<std::size_t>(tensor->numel()) * size_of(tensor->dtype()); }
 };
 
+/// Keeps a node, at a standstill; null where there is none, or it is on its way out in another thread. Its memory stays
+/// for as long as forget_node() waits.
+inline IntrusivePtr<Node> kept_node(const Node* node) {
+  return node != nullptr && node->try_retain() ? IntrusivePtr<Node>::adopt(const_cast<Node*>(node)) : nullptr;
+}
+
 /// Of the tensors that are listed, at a standstill: while it lives, no other thread makes or ends tensors or nodes.
 /// What such a thread changes meanwhile in a tensor or a node may be seen or not. Nodes are not run. Hooks are copied,
 /// never called.
@@ -75,7 +81,7 @@ class Holders {
   void find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf);
   void find_roots();
   HeldTensor* find(const TensorImpl* tensor);
-  /// Keeps a node for as long as this lives; false where it is on its way out, in another thread.
+  /// Keeps a node for as long as this lives; false where kept_node() is null.
   bool keep(const Node* node);
 
   std::vector<IntrusivePtr<Node>> kept_;  ///< ends behind the standstill: so may nodes

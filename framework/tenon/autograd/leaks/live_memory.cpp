@@ -1,4 +1,5 @@
 // Recordings, marks and what two of them differ in.
+#include <tenon/autograd/leaks/holders.h>
 #include <tenon/autograd/leaks/live_memory.h>
 #include <tenon/autograd/leaks/site_names.h>
 
@@ -92,9 +93,7 @@ std::vector<LiveTensor> live_tensors() {
     const TensorImpl& impl = *listed.tensor;
     const auto* meta = static_cast<const autograd::AutogradMeta*>(impl.autograd_meta());
     const Request& request = impl.storage().block().request;
-    autograd::Node* const node = meta != nullptr ? meta->grad_fn.get() : nullptr;
-    const bool has_node = node != nullptr && node->try_retain();
-    const auto grad_fn = has_node ? IntrusivePtr<autograd::Node>::adopt(node) : IntrusivePtr<autograd::Node>();
+    const auto grad_fn = autograd::kept_node(meta != nullptr ? meta->grad_fn.get() : nullptr);
     tensors.push_back({.sizes = {impl.sizes().begin(), impl.sizes().end()},
                        .dtype = impl.dtype(),
                        .device = impl.device(),

@@ -5,8 +5,7 @@
 
 namespace tenon::cpu::TENON_CPU_LEVEL::math {
 
-inline constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
-inline constexpr i32 kRoundBits = 0x4b400000;
+inline constexpr i32 kRoundBits = 0x4b400000;  // of kRound
 
 /// e^x = (1 + rest) * 2^n with -0.3 < rest < 0.42.
 struct Exponential {
@@ -15,11 +14,7 @@ struct Exponential {
 };
 /// Of e^r, |r| at most ln(2) / 2.
 inline float exponential_rest(float r) {
-  float q = 1.395047533e-3f;
-  q = mad(q, r, 8.368889075e-3f);
-  q = mad(q, r, 4.166620605e-2f);
-  q = mad(q, r, 1.666651884e-1f);
-  q = mad(q, r, 5.000000095e-1f);
+  const float q = polynomial(r, 1.395047533e-3f, 8.368889075e-3f, 4.166620605e-2f, 1.666651884e-1f, 5.000000095e-1f);
   return mad(q, r * r, r);
 }
 /// x = r + n * ln(2).
@@ -85,14 +80,8 @@ inline Logarithm logarithm(float x) {
   const i32 e = static_cast<i32>(bits - 0x3f3504f3u) >> 23;  // mantissa in [sqrt(1/2), sqrt(2))
   const float f = bits_to_float(bits - (static_cast<u32>(e) << 23)) - 1.0f;
   const float n = static_cast<float>(e) - (tiny ? 23.0f : 0.0f);
-  float q = -7.85984817e-2f;
-  q = mad(q, f, 1.288172321e-1f);
-  q = mad(q, f, -1.312870632e-1f);
-  q = mad(q, f, 1.418118066e-1f);
-  q = mad(q, f, -1.662455766e-1f);
-  q = mad(q, f, 2.000228671e-1f);
-  q = mad(q, f, -2.500081031e-1f);
-  q = mad(q, f, 3.333331672e-1f);
+  const float q = polynomial(f, -7.85984817e-2f, 1.288172321e-1f, -1.312870632e-1f, 1.418118066e-1f, -1.662455766e-1f,
+                             2.000228671e-1f, -2.500081031e-1f, 3.333331672e-1f);
   return {n, f, q * f};
 }
 /// What a logarithm of any x is, `value` being that of a finite one above 0.
@@ -131,11 +120,7 @@ inline float log1p(float x) {
 inline float tanh(float x) {
   const float t = absolute(x);
   const float z = x * x;
-  float q = -5.717046436e-3f;
-  q = mad(q, z, 2.065058885e-2f);
-  q = mad(q, z, -5.374349871e-2f);
-  q = mad(q, z, 1.33314913e-1f);
-  q = mad(q, z, -3.333328393e-1f);
+  const float q = polynomial(z, -5.717046436e-3f, 2.065058885e-2f, -5.374349871e-2f, 1.33314913e-1f, -3.333328393e-1f);
   const float small = with_sign_of(mad(q * z, x, x), x);
   const float u = t > 10.0f ? 10.0f : t;
   const float large = with_sign_of(1.0f - 2.0f / (exp_normal(u + u) + 1.0f), x);
@@ -151,10 +136,7 @@ inline float half_exp(float t) {
 }
 inline float sinh(float x) {
   const float z = x * x;
-  float q = 2.816951219e-6f;
-  q = mad(q, z, 1.983615978e-4f);
-  q = mad(q, z, 8.333350058e-3f);
-  q = mad(q, z, 1.66666665e-1f);
+  const float q = polynomial(z, 2.816951219e-6f, 1.983615978e-4f, 8.333350058e-3f, 1.66666665e-1f);
   const float small = mad(q * z, x, x);
   const float h = half_exp(absolute(x));
   const float large = with_sign_of(h - 0.25f / h, x);
@@ -167,12 +149,8 @@ inline float cosh(float x) {
 }
 inline float atanh(float x) {
   const float z = x * x;
-  float q = 1.766911706e-1f;
-  q = mad(q, z, 5.13582526e-2f);
-  q = mad(q, z, 1.182372963e-1f);
-  q = mad(q, z, 1.422276216e-1f);
-  q = mad(q, z, 2.000251828e-1f);
-  q = mad(q, z, 3.333330007e-1f);
+  const float q = polynomial(z, 1.766911706e-1f, 5.13582526e-2f, 1.182372963e-1f, 1.422276216e-1f, 2.000251828e-1f,
+                             3.333330007e-1f);
   const float small = mad(q * z, x, x);
   const float t = absolute(x);
   const float large = with_sign_of(0.5f * log((1.0f + t) / (1.0f - t)), x);
@@ -186,25 +164,15 @@ inline double sigmoid(double x) { return 1.0 / (1.0 + __builtin_exp(-x)); }
 /// For |x| < 0.95.
 inline float erf_small(float x) {
   const float z = x * x;
-  float s = 8.215418249e-5f;
-  s = mad(s, z, -8.10596357e-4f);
-  s = mad(s, z, 5.197797001e-3f);
-  s = mad(s, z, -2.685810421e-2f);
-  s = mad(s, z, 1.128367254e-1f);
-  s = mad(s, z, -3.761263229e-1f);
-  s = mad(s, z, 1.283791665e-1f);
+  const float s = polynomial(z, 8.215418249e-5f, -8.10596357e-4f, 5.197797001e-3f, -2.685810421e-2f, 1.128367254e-1f,
+                             -3.761263229e-1f, 1.283791665e-1f);
   return mad(s, x, x);
 }
 inline float erf(float x) {
   const float t = absolute(x);
   const float u = t > 4.0f ? 4.0f : t;
-  float q = 1.25799052e-5f;
-  q = mad(q, u, -3.363471519e-4f);
-  q = mad(q, u, 3.697723665e-3f);
-  q = mad(q, u, -2.387940213e-2f);
-  q = mad(q, u, 1.063736784e-1f);
-  q = mad(q, u, 6.350682204e-1f);
-  q = mad(q, u, 1.286690535e-1f);
+  const float q = polynomial(u, 1.25799052e-5f, -3.363471519e-4f, 3.697723665e-3f, -2.387940213e-2f, 1.063736784e-1f,
+                             6.350682204e-1f, 1.286690535e-1f);
   const float large = with_sign_of(1.0f - exp_normal(-mad(q, u, u)), x);
   const float value = t < 0.95f ? erf_small(x) : large;
   return x != x ? x : value;
@@ -215,17 +183,9 @@ inline float erfc(float x) {
   const float t = absolute(x) > 10.2f ? 10.2f : absolute(x);
   // e^(t^2) * erfc(t), in (t - 3) / (t + 3). In double, or the roundings add up to more than 2 ulp.
   const double w = (static_cast<double>(t) - 3.0) / (static_cast<double>(t) + 3.0);
-  double q = 5.98178564e-5;
-  q = mad(q, w, 3.426415773e-5);
-  q = mad(q, w, -5.966017145e-4);
-  q = mad(q, w, 7.115107442e-4);
-  q = mad(q, w, 4.269199964e-3);
-  q = mad(q, w, -2.43930914e-2);
-  q = mad(q, w, 7.166582999e-2);
-  q = mad(q, w, -1.501158975e-1);
-  q = mad(q, w, 2.456038014e-1);
-  q = mad(q, w, -3.262335607e-1);
-  q = mad(q, w, 1.790011512e-1);
+  const double q =
+      polynomial(w, 5.98178564e-5, 3.426415773e-5, -5.966017145e-4, 7.115107442e-4, 4.269199964e-3, -2.43930914e-2,
+                 7.166582999e-2, -1.501158975e-1, 2.456038014e-1, -3.262335607e-1, 1.790011512e-1);
   // t^2 = square + lost to the last bit: t in two halves of 12 bits.
   const float square = t * t;
   const float high = bits_to_float(float_to_bits(t) & 0xfffff000u), low = t - high;
@@ -240,8 +200,7 @@ inline float erfc(float x) {
 
 /// In double, with what b multiplies by known to 2^-45.
 inline float pow(float a, float b) {
-  using u64 = unsigned long long;
-  constexpr double kMagic = 0x1p52, kRound = 6755399441055744.0;  // 1.5 * 2^52
+  constexpr double kMagic = 0x1p52;
   const double base = static_cast<double>(absolute(a)), exponent = static_cast<double>(b);
   // log2(base) = e + log2(m), m in [sqrt(1/2), sqrt(2)): of s = (m - 1) / (m + 1).
   const u64 bits = __builtin_bit_cast(u64, base);
@@ -249,12 +208,8 @@ inline float pow(float a, float b) {
   const double m = __builtin_bit_cast(double, bits - (biased << 52) + (1023ull << 52));
   const double e = __builtin_bit_cast(double, biased | 0x4330000000000000ull) - kMagic - 1023.0;
   const double s = (m - 1.0) / (m + 1.0), z = s * s;
-  double q = 0.28290816807943003;
-  q = mad(q, z, 0.31990510109214553);
-  q = mad(q, z, 0.41220926789996585);
-  q = mad(q, z, 0.57707794219967867);
-  q = mad(q, z, 0.96179669411395842);
-  q = mad(q, z, 2.8853900817778496);
+  const double q = polynomial(z, 0.28290816807943003, 0.31990510109214553, 0.41220926789996585, 0.57707794219967867,
+                              0.96179669411395842, 2.8853900817778496);
   const double finite = mad(q, s, e);
   const double above = base == 0.0 ? -__builtin_inf() : finite;
   const double log2_base = base == __builtin_inf() ? base : above;
@@ -262,16 +217,12 @@ inline float pow(float a, float b) {
   const double p = base == 1.0 ? 0.0 : exponent * log2_base;
   const double low = p < -200.0 ? -200.0 : p;
   const double bound = low > 200.0 ? 200.0 : low;
-  const double shifted = bound + kRound;
-  const double r = bound - (shifted - kRound);
-  double t = 1.5314949393066139e-5;
-  t = mad(t, r, 1.5467110121879463e-4);
-  t = mad(t, r, 1.3333430776540921e-3);
-  t = mad(t, r, 9.6180369116753419e-3);
-  t = mad(t, r, 5.5504109625831555e-2);
-  t = mad(t, r, 2.4022651075846158e-1);
-  t = mad(t, r, 6.9314718054165199e-1);
-  const u64 n = __builtin_bit_cast(u64, shifted) - __builtin_bit_cast(u64, kRound);
+  const double shifted = bound + kRound64;
+  const double r = bound - (shifted - kRound64);
+  const double t =
+      polynomial(r, 1.5314949393066139e-5, 1.5467110121879463e-4, 1.3333430776540921e-3, 9.6180369116753419e-3,
+                 5.5504109625831555e-2, 2.4022651075846158e-1, 6.9314718054165199e-1);
+  const u64 n = __builtin_bit_cast(u64, shifted) - __builtin_bit_cast(u64, kRound64);
   const double scale = __builtin_bit_cast(double, (n + 1023ull) << 52);
   const float magnitude = static_cast<float>(mad(t, r, 1.0) * scale);
   // The sign of a base below 0: floats from 2^24 on are even.

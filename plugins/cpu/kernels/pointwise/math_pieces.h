@@ -24,6 +24,20 @@ inline double mad(double a, double b, double c) {
 #endif
 }
 
+/// The polynomial in x whose coefficients are given, the highest first.
+template <class T, class... More>
+inline T polynomial(T x, T first, More... more) {
+  T value = first;
+  ((value = mad(value, x, more)), ...);
+  return value;
+}
+
+// Adding one of these rounds to an integer, kept in the low bits: 1.5 * 2^23, 1.5 * 2^52.
+inline constexpr float kRound = 12582912.0f;
+inline constexpr double kRound64 = 6755399441055744.0;
+/// To the nearest integer, below 2^51.
+inline double rounded(double x) { return (x + kRound64) - kRound64; }
+
 inline float absolute(float x) { return bits_to_float(float_to_bits(x) & 0x7fffffffu); }
 inline double absolute(double x) { return __builtin_fabs(x); }
 inline float with_sign_of(float magnitude, float sign) {

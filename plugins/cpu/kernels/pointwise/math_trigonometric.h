@@ -5,20 +5,23 @@
 
 namespace tenon::cpu::TENON_CPU_LEVEL::math {
 
+/// Of |x| <= pi / 4.
+inline float sin_small(float x) {
+  const float z = x * x;
+  const float s = polynomial(z, -1.95172346e-4f, 8.332177685e-3f, -1.666665494e-1f);
+  return mad(s * z, x, x);
+}
+inline float cos_small(float x) {
+  const float z = x * x;
+  const float c = polynomial(z, 2.443837981e-5f, -1.388736691e-3f, 4.166664685e-2f);
+  return mad(c * z, z, mad(-0.5f, z, 1.0f));
+}
 /// sine and cosine of 2 * pi * u for 0 <= u < 1 (Box-Muller).
 inline void sincos_turn(float u, float& sine, float& cosine) {
   const float scaled = u * 4.0f;
   const i32 quadrant = static_cast<i32>(scaled + 0.5f);  // NOLINT(bugprone-incorrect-roundings): never negative
   const float x = (scaled - static_cast<float>(quadrant)) * 1.57079633f;  // within pi/4
-  const float z = x * x;
-  float s = -1.95172346e-4f;
-  s = mad(s, z, 8.332177685e-3f);
-  s = mad(s, z, -1.666665494e-1f);
-  const float sin_x = mad(s * z, x, x);
-  float c = 2.443837981e-5f;
-  c = mad(c, z, -1.388736691e-3f);
-  c = mad(c, z, 4.166664685e-2f);
-  const float cos_x = mad(c * z, z, mad(-0.5f, z, 1.0f));
+  const float sin_x = sin_small(x), cos_x = cos_small(x);
   const bool swap = quadrant & 1;
   const float a = swap ? cos_x : sin_x;
   const float b = swap ? sin_x : cos_x;
@@ -31,11 +34,6 @@ struct Quadrants {
   double f;
   i32 quadrant;
 };
-/// To the nearest integer, below 2^51.
-inline double rounded(double x) {
-  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
-  return (x + kRound) - kRound;
-}
 /// For every float, by Payne and Hanek's idea: where y is an integer, whole multiples of 4 in 2 / pi times a power of
 /// two make no difference to y times it. x becomes y by one of four powers of two, each with its remainder of 2 / pi in
 /// three parts, so that the products with the first two are exact.
@@ -59,21 +57,6 @@ inline Quadrants quadrants(float x) {
   return {.f = ((a - k) + b) + c, .quadrant = static_cast<i32>(k)};
 }
 
-/// Of |x| <= pi / 4.
-inline float sin_small(float x) {
-  const float z = x * x;
-  float s = -1.95172346e-4f;
-  s = mad(s, z, 8.332177685e-3f);
-  s = mad(s, z, -1.666665494e-1f);
-  return mad(s * z, x, x);
-}
-inline float cos_small(float x) {
-  const float z = x * x;
-  float c = 2.443837981e-5f;
-  c = mad(c, z, -1.388736691e-3f);
-  c = mad(c, z, 4.166664685e-2f);
-  return mad(c * z, z, mad(-0.5f, z, 1.0f));
-}
 inline constexpr double kQuarterTurn = 1.57079632679489661923;
 
 inline float sin(float x) {
@@ -93,15 +76,9 @@ inline float cos(float x) {
 inline float tan(float x) {
   const Quadrants q = quadrants(x);
   const double r = q.f * kQuarterTurn, z = r * r;
-  double s = 2.718121628e-6;
-  s = mad(s, z, -1.983931227e-4);
-  s = mad(s, z, 8.333329305e-3);
-  s = mad(s, z, -1.666666664e-1);
+  const double s = polynomial(z, 2.718121628e-6, -1.983931227e-4, 8.333329305e-3, -1.666666664e-1);
   const double sine = mad(s * z, r, r);
-  double c = 2.438356727e-5;
-  c = mad(c, z, -1.388668165e-3);
-  c = mad(c, z, 4.166662036e-2);
-  c = mad(c, z, -4.999999969e-1);
+  const double c = polynomial(z, 2.438356727e-5, -1.388668165e-3, 4.166662036e-2, -4.999999969e-1);
   const double cosine = mad(c, z, 1.0);
   const bool odd = q.quadrant & 1;
   const float value = static_cast<float>((odd ? -cosine : sine) / (odd ? sine : cosine));
@@ -114,11 +91,7 @@ inline constexpr float kPi = 3.14159274f, kPiRest = -8.74227766e-8f;
 
 /// asin(s) of s = sqrt(z) <= 1/2, less s.
 inline float asin_rest(float z, float s) {
-  float q = 4.21663053e-2f;
-  q = mad(q, z, 2.417951659e-2f);
-  q = mad(q, z, 4.547037556e-2f);
-  q = mad(q, z, 7.495297646e-2f);
-  q = mad(q, z, 1.666675248e-1f);
+  const float q = polynomial(z, 4.21663053e-2f, 2.417951659e-2f, 4.547037556e-2f, 7.495297646e-2f, 1.666675248e-1f);
   return q * z * s;
 }
 inline float asin(float x) {
@@ -145,15 +118,8 @@ inline float acos(float x) {
 /// Of 0 <= u <= 1.
 inline float atan_inner(float u) {
   const float z = u * u;
-  float q = -1.793620355e-3f;
-  q = mad(q, z, 1.091459912e-2f);
-  q = mad(q, z, -3.117783221e-2f);
-  q = mad(q, z, 5.795757825e-2f);
-  q = mad(q, z, -8.403449312e-2f);
-  q = mad(q, z, 1.095218537e-1f);
-  q = mad(q, z, -1.426424159e-1f);
-  q = mad(q, z, 1.999854827e-1f);
-  q = mad(q, z, -3.333329909e-1f);
+  const float q = polynomial(z, -1.793620355e-3f, 1.091459912e-2f, -3.117783221e-2f, 5.795757825e-2f, -8.403449312e-2f,
+                             1.095218537e-1f, -1.426424159e-1f, 1.999854827e-1f, -3.333329909e-1f);
   return mad(q * z, u, u);
 }
 inline float atan(float x) {

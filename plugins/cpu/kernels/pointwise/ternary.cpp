@@ -1,8 +1,6 @@
 // Pointwise kernels that are not rows: bitwise_not, where, masked_fill, clamp_tensor, addcmul, addcdiv, lerp.
 #include <tenon/kernel/attributes/pointwise.h>
 
-#include <type_traits>
-
 #include "kernels/pointwise/engine.h"
 #include "kernels/pointwise/math.h"
 #include "kernels/pointwise/scalar_as.h"
@@ -24,7 +22,7 @@ void loop3(char* const* pointers, i64 n, const F& f) {
 
 template <class T>
 void addcmul_body(char* const* pointers, i64 n, i64, const void* params) {
-  using W = std::conditional_t<std::is_same_v<T, i64>, u64, T>;  // integers wrap
+  using W = Wrapping<T>;
   const W value = static_cast<W>(scalar_as<T>(*static_cast<const ScalarValue*>(params)));
   loop3<W>(pointers, n, [=](W x, W a, W b) { return static_cast<W>(x + value * a * b); });
 }

@@ -1,8 +1,6 @@
 // sum, mean, prod, amax, amin, any, all, norm.
 #include <tenon/kernel/attributes/reduction.h>
 
-#include <type_traits>
-
 #include "kernels/pointwise/math.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/register.h"
@@ -29,7 +27,7 @@ struct Traits<double> {
 template <>
 struct Traits<i64> {
   static constexpr Lane kLane = Lane::kI64;
-  using Sum = u64;  // integers wrap
+  using Sum = Wrapping<i64>;
   static constexpr tenon::cpu::TENON_CPU_LEVEL::Lane kSumLane = Lane::kI64;
 };
 
@@ -59,8 +57,7 @@ struct Sum {
   static constexpr auto kOut = Traits<T>::kSumLane;
   static Acc init() { return 0; }
   static void block(Acc& acc, const T* x, i64 n, const void*) {
-    using Part = std::conditional_t<std::is_same_v<T, i64>, u64, T>;
-    acc += static_cast<Acc>(wide_sum(x, n, [](T v) { return static_cast<Part>(v); }));
+    acc += static_cast<Acc>(wide_sum(x, n, [](T v) { return static_cast<Wrapping<T>>(v); }));
   }
   static void column(Acc& acc, T x, const void*) { acc += static_cast<Acc>(x); }
   static void combine(Acc& acc, Acc other) { acc += other; }
