@@ -106,6 +106,7 @@ void write_folded_stacks(const Recording& recording, const std::string& path, st
       const Event& event = recording.events[i];
       if (!is_visible(event.kind)) continue;
       const double us = metric == Metric::kCpuTime ? static_cast<double>(event.self_ns) / 1000 : event.self_device_us;
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative
       weights[folder.path_of(static_cast<std::int64_t>(i))] += static_cast<std::int64_t>(us + 0.5);
     }
   } else {

@@ -105,7 +105,7 @@ template <bool max, class T>
 T better(T best, T x) {
   const bool take = max ? x > best : x < best;
   const T kept = take ? x : best;
-  return x != x ? x : kept;
+  return x != x ? x : kept;  // NOLINT(misc-redundant-expression): NaN
 }
 
 template <bool max, class T>
