@@ -146,6 +146,19 @@ TEST(Growth, OfFiveMarkedStepsOrMoreIsTold) {
   }
 }
 
+TEST(Growth, OfAFewMarkedStepsNothingIsGuessedFromWhatComesOftenInEach) {
+  TraceBuilder builder("few");
+  for (int step = 1; step <= 3; ++step) {
+    for (int layer = 0; layer < 4; ++layer) {
+      builder.allocate(4096, 0);
+      builder.free(builder.allocate(1 << 20, 0));
+    }
+    builder.mark("step " + std::to_string(step));
+  }
+  EXPECT_EQ(growth_of(std::move(builder).finish()).unknown_because,
+            "3 steps are too few to tell growth: there have to be more than 4");
+}
+
 TEST(Growth, OfAFewStepsIsNotTold) {
   TraceBuilder builder("few");
   for (const char* mark : {"step 0", "step 1", "step 2", "step 3"})

@@ -172,6 +172,18 @@ TEST(LiveRecordingRules, NoHistoryGoesOnThatNobodyHadBegunAndOneWithoutStacksGet
   stop_memory_history();
 }
 
+TEST(LiveRecordingRules, OfTwoTheOneThatEndsFirstLeavesTheOtherWhatItKnows) {
+  for (const bool older_first : {true, false}) {
+    auto older = std::make_unique<LiveRecording>(), younger = std::make_unique<LiveRecording>();
+    const Tensor table = program::table_of(256);
+    (older_first ? older : younger).reset();
+    EXPECT_EQ(memory::mark("one of them").blocks.size(), 1U) << older_first;
+    EXPECT_EQ(memory::live_tensors().size(), 1U) << older_first;
+    (older_first ? younger : older).reset();
+    EXPECT_NE(refusal_of([] { memory::mark("none"); }), "") << older_first;
+  }
+}
+
 TEST(LiveRecordingRules, MarksOfTwoDevicesHaveNoDifference) {
   const LiveRecording here;
   Mark other = memory::mark();

@@ -21,9 +21,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace tenon::memory {
 
@@ -57,26 +59,51 @@ const std::string& SiteNames::of_tensor(StackId stack) {
   return found->second;
 }
 
+namespace {
+
+/// Of a device: how many recordings live, and what it recorded before the first of them.
+struct Recorded {
+  std::size_t recordings = 0;
+  std::optional<HistorySettings> before;
+};
+struct RecordedDevices {
+  std::mutex mutex;
+  std::map<std::string, Recorded> devices;  ///< by name
+};
+RecordedDevices& recorded() {
+  static auto* const all = new RecordedDevices;  // never destroyed: static recordings end late
+  return *all;
+}
+
+}  // namespace
+
 LiveRecording::LiveRecording(Device device, bool lists_tensors)
     : device_(device_state(device).device()), lists_tensors_(lists_tensors) {
   History& history = history_of(device_);
+  const std::lock_guard lock(recorded().mutex);
+  Recorded& own = recorded().devices[device_.str()];
   HistorySettings settings{.max_entries = 0, .stacks = StackContext::kState, .keeps_live = true};
   if (history.recording()) {
-    before_ = std::make_unique<HistorySettings>(history.settings());
-    settings = *before_;
+    settings = history.settings();
+    if (own.recordings == 0) own.before = settings;
     settings.stacks = std::max(settings.stacks, StackContext::kState);
     settings.keeps_live = true;
   }
   history.start(settings);
+  ++own.recordings;
   if (lists_tensors_) list_tensors();
 }
 
 LiveRecording::~LiveRecording() {
   if (lists_tensors_) stop_listing_tensors();
   try {
+    const std::lock_guard lock(recorded().mutex);
+    Recorded& own = recorded().devices[device_.str()];
+    if (--own.recordings > 0) return;
+    const std::optional<HistorySettings> before = std::exchange(own.before, std::nullopt);
     History& history = history_of(device_);
-    if (before_) {
-      history.start(*before_);
+    if (before) {
+      history.start(*before);
     } else {
       history.stop();
     }

@@ -23,8 +23,9 @@
 namespace tenon::memory {
 
 /// While it lives, what is allocated on the device is known with its stack, and so is every tensor. It goes on with a
-/// history that is recorded already, and leaves that as it was. Each allocation then walks its stack, which takes some
-/// microseconds the first time and, on x86-64, a fraction of one from then on.
+/// history that is recorded already, and the last of a device's recordings to end leaves that as it was. Each
+/// allocation then walks its stack, which takes some microseconds the first time and, on x86-64, a fraction of one from
+/// then on.
 class TENON_EXPORT LiveRecording {
  public:
   /// Without tensors, `lists_tensors` = false, it is of blocks alone.
@@ -37,7 +38,6 @@ class TENON_EXPORT LiveRecording {
  private:
   Device device_;
   bool lists_tensors_;
-  Owned<HistorySettings> before_;  ///< of a history that was recorded already
 };
 
 /// A tensor that lives.

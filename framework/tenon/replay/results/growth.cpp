@@ -156,11 +156,10 @@ Steps steps_of(const Trace& trace) {
   each_event(trace, [&](const TraceEvent& entry, std::uint64_t event, std::size_t) {
     if (entry.kind == EventKind::kMark && is_step(trace.marks[entry.bytes])) steps.ends.push_back(event);
   });
-  if (steps.ends.size() >= kLeastStepsOfGrowth) {
+  if (!steps.ends.empty()) {  // of too few marks nothing is told, whatever else comes as often as a step
     steps.told_by = kByMarks;
     return steps;
   }
-  steps.ends.clear();
   // Where every batch has another length, its stacks still come as often.
   const bool has_stacks = !trace.stack_of_allocation.empty();
   const std::vector<bool> is_freed = freed_blocks(trace);

@@ -17,7 +17,7 @@ struct Steps {
 };
 /// By marks whose names begin with "step", "iteration" or "ProfilerStep"; where there are none, by what is allocated as
 /// often as many other things are, and least often of these: once a step. What is mostly given back is asked first: a
-/// cache that is filled and a leak may come equally often. Fewer than four steps are none.
+/// cache that is filled and a leak may come equally often.
 TENON_API Steps steps_of(const Trace& trace);
 
 struct GrowingSite {
