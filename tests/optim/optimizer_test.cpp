@@ -14,6 +14,9 @@
 #include <functional>
 #include <memory>
 #include <sstream>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -103,6 +106,24 @@ TEST(Optimizer, AParameterBelongsToOneGroup) {
   EXPECT_THROW(optim::SGD({optim::OptimizerParamGroup({x}), optim::OptimizerParamGroup({x})}, optim::SGDOptions(0.1)),
                Error);
   EXPECT_THROW(optim::Adam({x}, optim::AdamOptions(-1)), Error);
+}
+
+TEST(Optimizer, OneThatWasMovedStepsOnWithItsStates) {
+  const auto trained = [](bool moves) {
+    const Tensor x = tenon::ones({2}).requires_grad_();
+    optim::Adam adam({x}, optim::AdamOptions(0.1));
+    step(x, adam);
+    if (!moves) {
+      step(x, adam);
+      return x.detach();
+    }
+    optim::Adam other(std::move(adam));
+    EXPECT_EQ(other.state().size(), 1U);
+    step(x, other);
+    return x.detach();
+  };
+  EXPECT_TRUE(trained(true).equal(trained(false)));
+  static_assert(std::is_nothrow_move_constructible_v<optim::SGD> && !std::is_copy_constructible_v<optim::SGD>);
 }
 
 TEST(Optimizer, AParameterWithoutGradientIsLeftAlone) {

@@ -23,6 +23,7 @@ namespace tenon::optim {
 OptimizerParamState::~OptimizerParamState() = default;
 std::vector<StateTensor> OptimizerParamState::tensors() { return {}; }
 OptimizerOptions::~OptimizerOptions() = default;
+Optimizer::Optimizer(Optimizer&& other) noexcept = default;
 Optimizer::~Optimizer() = default;
 
 OptimizerParamGroup::OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}

@@ -106,6 +106,8 @@ class TENON_EXPORT Optimizer {
 
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
+  /// The other one has no groups afterwards. A scheduler of it does not follow.
+  TENON_API Optimizer(Optimizer&& other) noexcept;
   TENON_API Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique_ptr<OptimizerOptions> defaults);
   TENON_API Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
   TENON_API virtual ~Optimizer();
