@@ -1,9 +1,12 @@
 // Leaks are looked for while other threads make, train and end tensors, as the workers of a loader do.
 #include <tenon/autograd/leaks/leak_watch.h>
 #include <tenon/autograd/leaks/live_memory.h>
+#include <tenon/data/data_loader.h>
+#include <tenon/data/transforms.h>
 #include <tenon/nn/modules/linear.h>
 #include <tenon/ops/ops.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -73,6 +76,30 @@ TEST(LeaksBesideThreads, LiveTensorsAreListedWhileOthersComeAndGo) {
       is_there = is_there || tensor.sizes == std::vector<std::int64_t>{3, 5};
     EXPECT_TRUE(is_there);
   }
+}
+
+/// Of which a loader's workers make batches, in threads in which no function of the program calls one.
+struct Squares : data::datasets::Dataset<Squares> {
+  data::Example<> get(std::size_t index) override {
+    const auto x = static_cast<double>(index);
+    return {full({3}, x), full({1}, x * x)};
+  }
+  std::optional<std::size_t> size() const override { return 400; }
+};
+
+TEST(LeaksBesideThreads, ABatchThatWorkersMadeIsNamedByWhatMadeIt) {
+  memory::LeakWatch watch;
+  auto loader =
+      data::make_data_loader(Squares().map(data::transforms::Stack<>()), data::DataLoaderOptions(8).workers(2));
+  std::vector<Tensor> kept;
+  for (auto& batch : *loader) {
+    kept.push_back(batch.data);
+    watch.step();
+  }
+  const memory::LeakReport report = watch.report();
+  ASSERT_FALSE(report.leaks.empty()) << report.text();
+  EXPECT_THAT(report.text(), testing::AllOf(testing::HasSubstr("apply_batch ("), testing::HasSubstr("Squares"),
+                                            testing::Not(testing::HasSubstr("StackTable"))));
 }
 
 }  // namespace

@@ -43,6 +43,11 @@ std::string_view without_result(std::string_view name) {
   return is_result ? name.substr(space + 1) : name;
 }
 
+/// In Tenon's library, not a header of it that the program compiled.
+bool is_in_library(const StackFrame& frame) {
+  return file_name(frame).starts_with("libtenon.so") || frame.file.ends_with(".cpp");
+}
+
 /// Functions of Tenon's library and program: by where they are, or by their name.
 bool is_tenons(const StackFrame& frame) {
   return file_name(frame).starts_with("libtenon.so") || frame.file == "tenon" || frame.file.ends_with("/bin/tenon") ||
@@ -54,12 +59,12 @@ bool is_tenons(const StackFrame& frame) {
 bool is_tenons_machinery(const StackFrame& frame) {
   const std::string_view name = without_result(frame.name);
   return !name.starts_with("tenon::") ||
-         name.substr(std::min(name.find('('), name.size())).starts_with("(anonymous namespace)") ||
-         begins_with_one_of(name,
-                            {"tenon::allocate_", "tenon::AllocatorStack", "tenon::StorageImpl",
-                             "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive", "tenon::History",
-                             "tenon::cli::", "tenon::run_experiment", "tenon::train::Training", "tenon::nn::AnyModule",
-                             "tenon::autograd::GraphTask", "tenon::autograd::run_backward"});
+         name.substr(std::min(name.find_first_of("(<"), name.size())).starts_with("(anonymous namespace)") ||
+         begins_with_one_of(name, {"tenon::allocate_", "tenon::AllocatorStack", "tenon::StorageImpl",
+                                   "tenon::Storage::", "tenon::IntrusivePtr", "tenon::make_intrusive", "tenon::History",
+                                   "tenon::StackTable", "tenon::list_", "tenon::alias_of", "tenon::cli::",
+                                   "tenon::run_experiment", "tenon::train::Training", "tenon::nn::AnyModule",
+                                   "tenon::autograd::GraphTask", "tenon::autograd::run_backward"});
 }
 
 /// Functions of PyTorch and of the machine below and around a program's own.
@@ -116,7 +121,12 @@ std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
     return some;
   };
   std::vector<std::size_t> own = those([](const StackFrame& frame) { return !is_boilerplate(frame); });
-  if (own.empty()) own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
+  if (own.empty()) {
+    own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
+    // A worker of a loader runs templates that the program compiled: of the library what those called says enough.
+    const auto compiled = std::ranges::find_if(own, [&](std::size_t i) { return !is_in_library(frames[i]); });
+    if (compiled != own.end() && compiled - own.begin() > 1) own.erase(own.begin(), compiled - 1);
+  }
   if (own.empty() && !frames.empty()) own.push_back(telling_frame(frames));
   return own;
 }
