@@ -81,6 +81,47 @@ TEST(AveragesByModule, TellEqualPathsBelowSeveralRootsApart) {
   EXPECT_GT(layer.flops, 2 * 2 * 2 * 8 * 16) << "of both passes";
 }
 
+TEST(AveragesByModule, KnowModelsWhoseCallsNobodySaw) {
+  Generator generator;
+  Discriminator discriminator;
+  Profile profile;
+  record(profile, [&] {
+    generator->forward(ones({2, 8}));
+    discriminator->forward(ones({2, 8})).sum().backward();
+  });
+  const AverageList rows = profile.key_averages(GroupBy::kModule);
+  for (const std::string root : {"Generator", "Discriminator"}) {
+    ASSERT_NE(rows.find(root), nullptr) << rows.table();
+    EXPECT_EQ(rows.find(root)->count, 0) << root;
+    double us = 0;
+    for (const char* below : {".main", ".main.0", ".main.1"}) {
+      const auto* row = rows.find(root + below);
+      ASSERT_NE(row, nullptr) << root << below << "\n" << rows.table();
+      EXPECT_EQ(row->count, 1) << root << below;
+      us += row->self_cpu_time_total;
+    }
+    EXPECT_NEAR(rows.find(root)->cpu_time_total, us, 1e-6 * us) << root;
+  }
+  EXPECT_EQ(rows.find("main.0"), nullptr) << rows.table();
+}
+
+TEST(AveragesByModule, TellModelsOfOneTypeApartByTheirOwnNames) {
+  struct NamedImpl : nn::Module {
+    explicit NamedImpl(const std::string& name) : Module(name) { fc = register_module("fc", nn::Linear(4, 4)); }
+    Tensor forward(const Tensor& x) { return fc(x); }
+    nn::Linear fc{nullptr};
+  };
+  NamedImpl teacher("teacher"), student("student");
+  Profile profile;
+  record(profile, [&] {
+    teacher.forward(ones({2, 4}));
+    student.forward(ones({2, 4}));
+  });
+  const AverageList rows = profile.key_averages(GroupBy::kModule);
+  for (const char* key : {"teacher", "teacher.fc", "student", "student.fc"})
+    EXPECT_NE(rows.find(key), nullptr) << key << "\n" << rows.table();
+}
+
 TEST(AveragesByModule, NameTheRootWhereAPathIsSharedAlone) {
   Generator generator;
   SmallTraining training;

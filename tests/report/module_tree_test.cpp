@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace tenon::test {
@@ -34,6 +36,7 @@ TEST(ModuleTree, TheRootHasAllModulesBelowIt) {
                                                {"Net", "", "other", Purpose::kParameter, 7, 1},
                                                {"", "cat", "data", Purpose::kData, 3, 1}};
   rows[0].is_root = rows[2].is_root = true;
+  for (int i = 0; i < 3; ++i) rows[i].root = "Net";
   const std::vector<ModuleMemory> tree = module_tree(rows);
   ASSERT_EQ(tree.size(), 4U);
   EXPECT_EQ(tree[0].module, "Net");
@@ -49,15 +52,21 @@ TEST(ModuleTree, TheRootHasAllModulesBelowIt) {
 
 TEST(ModuleTree, OfSeveralRootsGivesEachItsOwn) {
   std::vector<memory::AttributedBytes> rows = {{"Net", "add", "forward", Purpose::kActivation, 5, 1},
-                                               {"body", "linear", "forward", Purpose::kActivation, 100, 1},
-                                               {"Loss", "sub", "forward", Purpose::kActivation, 7, 1}};
+                                               {"body.0", "linear", "forward", Purpose::kActivation, 100, 1},
+                                               {"Loss", "sub", "forward", Purpose::kActivation, 7, 1},
+                                               {"Loss.scale", "mul", "forward", Purpose::kActivation, 30, 1}};
   rows[0].is_root = rows[2].is_root = true;
-  const std::vector<ModuleMemory> tree = module_tree(rows);
-  ASSERT_EQ(tree.size(), 3U);
-  EXPECT_EQ(tree[0].module, "Loss");
-  EXPECT_EQ(tree[0].all(), 7U);
-  EXPECT_EQ(tree[1].all(), 5U);
-  EXPECT_EQ(tree[2].depth, 0U);
+  rows[0].root = rows[1].root = "Net";
+  rows[2].root = rows[3].root = "Loss";
+  std::string tree;
+  for (const ModuleMemory& row : module_tree(rows))
+    tree += std::string(2 * row.depth, ' ') + row.module + " " + std::to_string(row.all()) + "\n";
+  EXPECT_EQ(tree,
+            "Loss 37\n"
+            "  Loss.scale 30\n"
+            "Net 105\n"
+            "  body 100\n"
+            "    body.0 100\n");
 }
 
 struct ScaledImpl : nn::Module {
@@ -93,6 +102,37 @@ TEST(ModuleTree, KnowsTheRootOfAModelByItsCallsAndByItsParameters) {
   ASSERT_GE(tree.size(), 2U);
   EXPECT_EQ(tree[0].module, "Scaled");
   EXPECT_EQ(tree[0].parameters, (8U + 64 * 8 + 8) * 4);
+}
+
+struct StudentImpl : ScaledImpl {};
+TENON_MODULE(Student);
+
+TEST(ModuleTree, TellsEqualPathsOfTwoModelsApart) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  memory::Attribution attribution(stack, stack.stats());
+  Scaled teacher;
+  Student student;
+  const Tensor kept = teacher->forward(randn({4, 64}));  // nobody sees this call, but the layer inside of it
+  student(randn({2, 64})).sum().backward();
+  train::name_owners(attribution, *teacher, nullptr);
+  train::name_owners(attribution, *student, nullptr);
+  const memory::AttributionReport report = attribution.report();
+  std::map<std::string, std::size_t> activations, gradients;
+  for (const memory::AttributedBytes& row : report.live) {
+    if (row.purpose == Purpose::kActivation) activations[row.module] += row.bytes;
+    if (row.purpose == Purpose::kGradient) gradients[row.module] += row.bytes;
+  }
+  EXPECT_GE(activations["Scaled.body"], 4U * 8 * 4);
+  EXPECT_EQ(activations["body"], 0U) << "a path of both says which it is of";
+  EXPECT_EQ(gradients["Student.body"], (64U * 8 + 8) * 4);
+  std::map<std::string, ModuleMemory> tree;
+  for (const ModuleMemory& row : module_tree(report.live)) tree[row.module] = row;
+  for (const char* root : {"Scaled", "Student"}) {
+    EXPECT_EQ(tree[root].parameters, (8U + 64 * 8 + 8) * 4) << root;
+    EXPECT_EQ(tree[root].depth, 0U);
+    EXPECT_EQ(tree[root + std::string(".body")].parameters, (64U * 8 + 8) * 4) << root;
+    EXPECT_EQ(tree[root + std::string(".body")].depth, 1U);
+  }
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   /// Where it stands in the tree that it is registered in, by the names of registration: "encoder.layer.3.mlp"; empty
   /// for a root. Of several places it is the first that is still there.
   TENON_API std::string path() const;
+  /// The head of that tree; itself where it is registered nowhere.
+  TENON_API const Module& root() const;
 
   /// A deep copy, on another device if one is given. Throws Error unless the type derives from Cloneable.
   TENON_API virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
@@ -202,6 +204,8 @@ class TENON_EXPORT Module : public std::enable_shared_from_this<Module> {
   void pretty_print_recursive(std::ostream& stream, const std::string& indentation) const;
   void apply_below(const NamedModulePointerApplyFunction& function, const std::string& prefix) const;
   std::shared_ptr<Module> shared_from_this_checked() const;
+  std::pair<std::string, const Module*> path_and_root() const;
+  friend class ModuleScope;
 
   /// Note [Where a module stands] in module_scope.cpp. A copy stands nowhere yet.
   struct Place {

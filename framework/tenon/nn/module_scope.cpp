@@ -54,7 +54,10 @@ void Module::link_children() {
     if (child.value()) link_child(*child.value());
 }
 
-std::string Module::path() const {
+std::string Module::path() const { return path_and_root().first; }
+const Module& Module::root() const { return *path_and_root().second; }
+
+std::pair<std::string, const Module*> Module::path_and_root() const {
   std::string path;
   const Module* module = this;
   for (int depth = 0; depth < 256; ++depth) {  // a module may have been registered in itself
@@ -74,15 +77,15 @@ std::string Module::path() const {
     if (parent == nullptr) break;
     module = parent;
   }
-  return path;
+  return {std::move(path), module};
 }
 
 [[gnu::cold]] void ModuleScope::enter(const Module& module) noexcept {
   if (innermost == &module) return;
   try {
-    const std::string path = module.path();
-    const std::string type = type_name_of(module);
-    scope_.enter({.kind = scopes::Kind::kModule, .name = path.c_str()}, type.c_str());
+    const auto [path, root] = module.path_and_root();
+    scope_.enter({.kind = scopes::Kind::kModule, .name = path.c_str()}, type_name_of(module).c_str(),
+                 type_name_of(*root).c_str());
   } catch (...) {
     return;  // no memory for a name: the scope is not entered
   }

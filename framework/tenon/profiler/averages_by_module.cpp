@@ -3,6 +3,7 @@
 #include <tenon/profiler/event_sums.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,27 +14,21 @@ namespace {
 
 using scopes::ContextId;
 
-/// A module: the root of its tree by its type, and its path there, which is empty for the root itself. Without a root
-/// where none was called around it.
+/// A module: the root of its tree by its type, and its path there, which is empty for the root itself.
 struct Place {
   std::string root, path;
   auto operator<=>(const Place&) const = default;
 };
-/// Modules around an event: the innermost one, then for each root that was called inside of another the module that
-/// called it. Those between them are known by their paths.
+/// Modules around an event: the innermost one, then for each tree around that the module that called into it. Those
+/// between them are known by their paths.
 using Places = std::vector<Place>;
 
-Places places_of(ContextId context) {
-  Places places;
+void add_places_of(ContextId context, Places& places) {
   for (ContextId id = scopes::innermost(context, scopes::Kind::kModule); id != 0;) {
-    const std::string path = scopes::context_of(id).name;
-    ContextId root = id;
-    while (root != 0 && *scopes::context_of(root).name != '\0')
-      root = scopes::innermost(scopes::context_of(root).parent, scopes::Kind::kModule);
-    places.push_back({root == 0 ? "" : scopes::context_of(root).type, path});
-    id = root == 0 ? 0 : scopes::innermost(scopes::context_of(root).parent, scopes::Kind::kModule);
+    const scopes::Context module = scopes::context_of(id);
+    if (places.empty() || places.back().root != module.root) places.push_back({module.root, module.name});
+    id = scopes::innermost(module.parent, scopes::Kind::kModule);
   }
-  return places;
 }
 
 /// All that happened at the same places.
@@ -55,7 +50,6 @@ class ModuleReader {
       ++outside.calls;
       add_self(outside.sum, event);
     }
-    find_roots();
     return sum_up();
   }
 
@@ -87,75 +81,54 @@ class ModuleReader {
   Here& here(ContextId context, ContextId maker) {
     const auto [found, is_new] = numbers_.try_emplace({context, maker}, all_.size());
     if (is_new) {
-      Places places = places_of(context);
-      if (!places.empty() && maker != 0) {
-        const Places around = places_of(maker);
-        std::string& root = places.back().root;
-        if (!around.empty() && (root.empty() || root == around.front().root)) {
-          root = around.front().root;
-          places.insert(places.end(), around.begin() + 1, around.end());
-        }
-      }
+      Places places;
+      add_places_of(context, places);
+      if (!places.empty() && maker != 0) add_places_of(maker, places);
       all_.push_back({.places = std::move(places)});
     }
     return all_[found->second];
   }
 
-  /// Of modules without a call of a root around them: it is the only one, or the only one with a module of that path.
-  void find_roots() {
-    std::set<std::string> roots;
-    std::map<std::string, std::set<std::string>> roots_of_path;
-    for (const Here& one : all_) {
-      for (const Place& place : one.places) {
-        if (place.root.empty()) continue;
-        roots.insert(place.root);
-        roots_of_path[place.path].insert(place.root);
-      }
-    }
-    for (Here& one : all_) {
-      if (one.places.empty() || !one.places.back().root.empty()) continue;
-      Place& place = one.places.back();
-      const auto found = roots_of_path.find(place.path);
-      if (roots.size() == 1)
-        place.root = *roots.begin();
-      else if (found != roots_of_path.end() && found->second.size() == 1)
-        place.root = *found->second.begin();
-    }
+  /// The place itself and those above it in its tree; outside of modules that alone.
+  static std::vector<Place> with_those_above(const Place& place) {
+    std::vector<Place> all = {place};
+    if (place.path.empty()) return all;
+    for (std::size_t end = place.path.rfind('.'); end != std::string::npos && end > 0;
+         end = place.path.rfind('.', end - 1))
+      all.push_back({place.root, place.path.substr(0, end)});
+    if (!place.root.empty()) all.push_back({place.root, ""});
+    return all;
   }
 
   std::vector<EventAverage> sum_up() const {
+    const Places outside = {Place()};
     std::map<Place, std::size_t> numbers;
     std::vector<EventAverage> rows;
-    const auto own_place = [](const Here& one) { return one.places.empty() ? Place() : one.places.front(); };
     for (const Here& one : all_) {
-      const auto [found, is_new] = numbers.try_emplace(own_place(one), rows.size());
-      if (is_new) rows.emplace_back();
-      EventAverage& row = rows[found->second];
+      const Places& places = one.places.empty() ? outside : one.places;
+      std::set<std::size_t> around;
+      std::optional<std::size_t> own;
+      for (const Place& innermost : places) {
+        for (const Place& place : with_those_above(innermost)) {
+          const auto [found, is_new] = numbers.try_emplace(place, rows.size());
+          if (is_new) rows.emplace_back();
+          around.insert(found->second);
+          if (!own) own = found->second;
+        }
+      }
+      EventAverage& row = rows[*own];
       row.count += one.calls;
       row.self_cpu_time_total += one.sum.self_cpu_time_total;
       row.self_device_time_total += one.sum.self_device_time_total;
       row.self_cpu_memory_usage += one.sum.self_cpu_memory_usage;
       row.self_device_memory_usage += one.sum.self_device_memory_usage;
-    }
-    for (const Here& one : all_) {
-      std::set<std::size_t> around;
-      const auto add_row = [&](const Place& place) {
-        if (const auto row = numbers.find(place); row != numbers.end()) around.insert(row->second);
-      };
-      if (one.places.empty()) add_row({});
-      for (const Place& place : one.places) {
-        if (!place.root.empty()) add_row({place.root, ""});
-        for (std::size_t end = place.path.size(); end != std::string::npos && end > 0;
-             end = place.path.rfind('.', end - 1))
-          add_row({place.root, place.path.substr(0, end)});
-      }
       for (const std::size_t number : around) {
-        EventAverage& row = rows[number];
-        row.cpu_time_total += one.sum.self_cpu_time_total;
-        row.device_time_total += one.sum.self_device_time_total;
-        row.cpu_memory_usage += one.sum.self_cpu_memory_usage;
-        row.device_memory_usage += one.sum.self_device_memory_usage;
-        row.flops += one.sum.flops;
+        EventAverage& total = rows[number];
+        total.cpu_time_total += one.sum.self_cpu_time_total;
+        total.device_time_total += one.sum.self_device_time_total;
+        total.cpu_memory_usage += one.sum.self_cpu_memory_usage;
+        total.device_memory_usage += one.sum.self_device_memory_usage;
+        total.flops += one.sum.flops;
       }
     }
     name(rows, numbers);

@@ -149,7 +149,7 @@ TEST(AttributionRules, ABlockThatMayHaveAnOwnerIsItsOwnersWhereverItWasMade) {
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
     blocks.push_back(
         stack->allocate({.bytes = 100 + static_cast<std::size_t>(purpose), .purpose = static_cast<Purpose>(purpose)}));
-    attribution.own(blocks.back().data, "mine");
+    attribution.own(blocks.back().data, {.root = "", .path = "mine"});
   }
   Rows wanted{{"//other/parameter", {300, 0}}};
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
@@ -161,11 +161,11 @@ TEST(AttributionRules, ABlockThatMayHaveAnOwnerIsItsOwnersWhereverItWasMade) {
   }
   EXPECT_EQ(rows_of(attribution.report().live), wanted);
   // One that was there before is known by its bytes and purpose, as far as there are so many without an owner.
-  attribution.own(older.data, "too much", 301, Purpose::kParameter);
-  attribution.own(older.data, "nothing", 0, Purpose::kParameter);
-  attribution.own(older.data, "another purpose", 300, Purpose::kActivation);
+  attribution.own(older.data, {.root = "", .path = "too much"}, 301, Purpose::kParameter);
+  attribution.own(older.data, {.root = "", .path = "nothing"}, 0, Purpose::kParameter);
+  attribution.own(older.data, {.root = "", .path = "another purpose"}, 300, Purpose::kActivation);
   EXPECT_EQ(rows_of(attribution.report().live), wanted);
-  attribution.own(older.data, "older", 300, Purpose::kParameter);
+  attribution.own(older.data, {.root = "", .path = "older"}, 300, Purpose::kParameter);
   wanted.erase("//other/parameter");
   wanted["older//other/parameter"] = {300, 1};
   EXPECT_EQ(rows_of(attribution.report().live), wanted);

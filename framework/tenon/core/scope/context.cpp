@@ -20,12 +20,14 @@ struct Key {
   Kind kind;
   const char* name;  // interned
   const char* type;  // interned
+  const char* root;  // interned
   bool operator==(const Key&) const = default;
 };
 struct KeyHash {
   std::size_t operator()(const Key& key) const {
     const auto name = reinterpret_cast<std::uintptr_t>(key.name);
-    return ((name ^ reinterpret_cast<std::uintptr_t>(key.type) << 7) >> 3) * 0x9E3779B97F4A7C15ULL ^
+    const auto type = reinterpret_cast<std::uintptr_t>(key.type) ^ reinterpret_cast<std::uintptr_t>(key.root) << 5;
+    return ((name ^ type << 7) >> 3) * 0x9E3779B97F4A7C15ULL ^
            (static_cast<std::size_t>(key.parent) * 0xC2B2AE3D27D4EB4FULL) ^ static_cast<std::size_t>(key.kind);
   }
 };
@@ -54,6 +56,7 @@ struct Remembered {
   const char* asked = nullptr;
   const char* name = nullptr;
   const char* type = nullptr;
+  const char* root = nullptr;
 };
 constexpr std::size_t kRemembered = 256;
 using Memo = std::array<Remembered, kRemembered>;
@@ -91,18 +94,19 @@ Context context_of(ContextId id) {
   return tree().chunks[id / kChunk].load(std::memory_order_relaxed)[id % kChunk];
 }
 
-ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase, const char* type) {
+ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase, const char* type, const char* root) {
   Remembered& last =
       remembered()[((reinterpret_cast<std::uintptr_t>(name) >> 2) ^ (parent * 31) ^ static_cast<unsigned>(kind)) %
                    kRemembered];
   if (last.asked == name && last.parent == parent && last.kind == kind && equal(last.name, name) &&
-      equal(last.type, type)) [[likely]]
+      equal(last.type, type) && equal(last.root, root)) [[likely]]
     return last.id;
   Tree& all = tree();
   const std::lock_guard lock(all.mutex);
   const char* const kept = all.intern_locked(name);
   const char* const kept_type = all.intern_locked(type);
-  const auto [found, is_new] = all.children.try_emplace(Key{parent, kind, kept, kept_type}, 0);
+  const char* const kept_root = all.intern_locked(root);
+  const auto [found, is_new] = all.children.try_emplace(Key{parent, kind, kept, kept_type, kept_root}, 0);
   if (is_new) {
     const std::uint32_t id = all.count.load(std::memory_order_relaxed);
     if (id == kChunk * kChunks) {
@@ -111,11 +115,11 @@ ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase, c
     }
     std::atomic<Context*>& chunk = all.chunks[id / kChunk];
     if (chunk.load(std::memory_order_relaxed) == nullptr) chunk.store(new Context[kChunk], std::memory_order_relaxed);
-    chunk.load(std::memory_order_relaxed)[id % kChunk] = {parent, kind, phase, kept, kept_type};
+    chunk.load(std::memory_order_relaxed)[id % kChunk] = {parent, kind, phase, kept, kept_type, kept_root};
     all.count.store(id + 1, std::memory_order_release);
     found->second = id;
   }
-  last = {parent, found->second, kind, name, kept, kept_type};
+  last = {parent, found->second, kind, name, kept, kept_type, kept_root};
   return found->second;
 }
 

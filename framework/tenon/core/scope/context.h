@@ -32,16 +32,17 @@ struct Context {
   /// tree ("encoder.layer.3.mlp"), empty for the root itself. Lives as long as the process.
   const char* name = "";
   const char* type = "";  ///< of a module: its type as users call it ("Linear")
+  const char* root = "";  ///< of a module: the type of its tree's root ("Net"); empty where that is not known
 };
 
 /// What a number stands for; of a number that nobody gave, the outside.
 TENON_API Context context_of(ContextId id);
 /// How many there are: all numbers below are valid.
 TENON_API std::uint32_t context_count();
-/// The node below `parent`; the same for the same kind, name and type. Where the tree is full (four million nodes) it
-/// is the parent itself. `name` and `type` need not outlive the call.
+/// The node below `parent`; the same for the same kind, name, type and root. Where the tree is full (four million
+/// nodes) it is the parent itself. The texts need not outlive the call.
 TENON_API ContextId child_of(ContextId parent, Kind kind, const char* name, Phase phase = Phase::kOther,
-                             const char* type = "");
+                             const char* type = "", const char* root = "");
 
 /// The innermost node of that kind on the way to `id`, itself included; 0 where there is none.
 TENON_API ContextId innermost(ContextId id, Kind kind);

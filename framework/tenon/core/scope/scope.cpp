@@ -115,8 +115,9 @@ ContextId in_module_of(ContextId forward, ContextId context) {
   const Context wanted = context_of(innermost(forward, Kind::kModule));
   if (wanted.kind != Kind::kModule) return context;
   const Context has = context_of(innermost(context, Kind::kModule));
-  if (has.kind == Kind::kModule && has.name == wanted.name && has.type == wanted.type) return context;
-  return child_of(context, Kind::kModule, wanted.name, Phase::kOther, wanted.type);
+  if (has.kind == Kind::kModule && has.name == wanted.name && has.type == wanted.type && has.root == wanted.root)
+    return context;
+  return child_of(context, Kind::kModule, wanted.name, Phase::kOther, wanted.type, wanted.root);
 }
 
 /// A function that differentiates inside of its own backward is a part of that.
@@ -193,14 +194,15 @@ std::uint32_t thread_number() noexcept {
   return state == nullptr ? 0 : state->number;
 }
 
-[[gnu::cold]] void Scope::enter(const Entered& given, const char* type) noexcept {
+[[gnu::cold]] void Scope::enter(const Entered& given, const char* type, const char* root) noexcept {
   ThreadState* const state = own();
   if (is_entered_ || state == nullptr || state->is_telling) return;
   if (given.kind == Kind::kPhase && is_in_phase(state->context, given.phase)) return;
   Entered entered = given;
   try {
     const ContextId parent = given.forward == 0 ? state->context : in_module_of(given.forward, state->context);
-    entered.context = child_of(parent, given.kind, given.name, given.phase, type);
+    if (given.kind == Kind::kModule && *root == '\0') root = context_of(innermost(parent, Kind::kModule)).root;
+    entered.context = child_of(parent, given.kind, given.name, given.phase, type, root);
   } catch (...) {
     return;  // no memory for a node: the scope is not entered
   }

@@ -145,9 +145,10 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  /// Enters a scope that has not been entered, of which more is known; its context is found from the rest. `type` is
-  /// that of a module. A backward node belongs to the module in which it was made.
-  TENON_API void enter(const Entered& entered, const char* type) noexcept;
+  /// Enters a scope that has not been entered, of which more is known; its context is found from the rest. `type`
+  /// and `root` are those of a module (Context); without a root it is in the tree of the module around it. A backward
+  /// node belongs to the module in which it was made.
+  TENON_API void enter(const Entered& entered, const char* type, const char* root = "") noexcept;
 
  private:
   TENON_API void leave() noexcept;

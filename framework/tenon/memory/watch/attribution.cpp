@@ -159,7 +159,7 @@ void Attribution::marked(std::string_view name) noexcept {
   uses_.begin_step();
 }
 
-void Attribution::own(const void* address, const std::string& module, std::size_t bytes, Purpose purpose) {
+void Attribution::own(const void* address, const Owner& owner, std::size_t bytes, Purpose purpose) {
   std::lock_guard lock(mutex_);
   auto found = live_.find(address);
   if (found == live_.end() && may_have_owner(purpose)) {
@@ -176,7 +176,7 @@ void Attribution::own(const void* address, const std::string& module, std::size_
       add(*table, now, {size, 1});
     }
   }
-  if (found != live_.end() && found->second.key.block != 0) owners_[found->second.key.block] = module;
+  if (found != live_.end() && found->second.key.block != 0) owners_[found->second.key.block] = owner;
 }
 
 void Attribution::check(const MemoryStats& stats, std::string_view when) {
@@ -196,7 +196,7 @@ void Attribution::check(const MemoryStats& stats, std::string_view when) {
   };
   compare("", live_bytes_);
   std::map<std::string, std::int64_t> by_module, by_operator;
-  for (const AttributedBytes& row : composition_locked(now_)) {
+  for (const AttributedBytes& row : composition_locked(now_, {})) {
     by_module[row.module] += static_cast<std::int64_t>(row.bytes);
     by_operator[row.operator_name] += static_cast<std::int64_t>(row.bytes);
   }
@@ -209,43 +209,59 @@ void Attribution::check(const MemoryStats& stats, std::string_view when) {
   compare(" to operators", sum(by_operator));
 }
 
-void Attribution::name_root(const std::string& type) {
-  const std::lock_guard lock(mutex_);
-  roots_.insert(type);
+Owner Attribution::owner_locked(const Key& key) const {
+  const auto owner = owners_.find(key.block);
+  if (key.block != 0 && owner != owners_.end()) return owner->second;
+  const scopes::Context module = scopes::context_of(scopes::innermost(key.context, scopes::Kind::kModule));
+  const bool is_root = *module.name == '\0' && *module.root == '\0';
+  return {.root = is_root ? module.type : module.root, .path = module.name};
+}
+
+Attribution::Roots Attribution::roots_to_name_locked() const {
+  std::map<std::string, Roots> roots_of_path;
+  for (const Table* table : {&now_, &peak_}) {
+    for (const auto& [key, amount] : *table) {
+      const Owner owner = owner_locked(key);
+      if (!owner.path.empty()) roots_of_path[owner.path].insert(owner.root);
+    }
+  }
+  Roots shared;
+  for (const auto& [path, roots] : roots_of_path)
+    if (roots.size() > 1) shared.insert(roots.begin(), roots.end());
+  return shared;
 }
 
 /// Without figures.
-AttributedBytes Attribution::row_locked(const Key& key) const {
-  const auto owner = owners_.find(key.block);
-  const bool is_owned = key.block != 0 && owner != owners_.end();
-  AttributedBytes row{.module = is_owned ? owner->second : scopes::module_path(key.context),
-                      .operator_name = std::string(scopes::operator_name(key.context)),
-                      .phase = name_of(scopes::phase_of(key.context)),
-                      .purpose = key.purpose};
-  const scopes::Context module = scopes::context_of(scopes::innermost(key.context, scopes::Kind::kModule));
-  row.is_root = is_owned ? roots_.contains(row.module) : module.kind == scopes::Kind::kModule && *module.name == '\0';
-  return row;
+AttributedBytes Attribution::row_locked(const Key& key, const Roots& named) const {
+  const Owner owner = owner_locked(key);
+  const bool is_named = owner.path.empty() || (!owner.root.empty() && named.contains(owner.root));
+  return {.module = is_named ? owner.root + (owner.path.empty() ? "" : "." + owner.path) : owner.path,
+          .operator_name = std::string(scopes::operator_name(key.context)),
+          .phase = name_of(scopes::phase_of(key.context)),
+          .purpose = key.purpose,
+          .root = owner.root,
+          .is_root = owner.path.empty() && !owner.root.empty()};
 }
 
-std::vector<AttributedBytes> Attribution::composition_locked(const Table& table) const {
+std::vector<AttributedBytes> Attribution::composition_locked(const Table& table, const Roots& named) const {
   std::map<AttributedBytes, Amount> sums;
   for (const auto& [key, amount] : table) {
-    Amount& sum = sums[row_locked(key)];
+    Amount& sum = sums[row_locked(key, named)];
     sum.bytes += amount.bytes;
     sum.blocks += amount.blocks;
   }
   return rows_of(sums);
 }
 
-std::vector<AttributedBytes> Attribution::live_with_sites_locked(const SiteOf& site_of) const {
+std::vector<AttributedBytes> Attribution::live_with_sites_locked(const SiteOf& site_of, const Roots& named) const {
   std::map<AttributedBytes, Amount> sums;
   for (const auto& [key, amount] : now_) {
-    Amount& sum = sums[row_locked(key)];
+    Amount& sum = sums[row_locked(key, named)];
     sum.bytes += amount.bytes;
     sum.blocks += amount.blocks;
   }
   for (const auto& [address, live] : live_) {
-    AttributedBytes row = row_locked(live.key);
+    AttributedBytes row = row_locked(live.key, named);
     Amount& without = sums[row];
     row.site = site_of(address);
     Amount& with = sums[row];
@@ -257,8 +273,9 @@ std::vector<AttributedBytes> Attribution::live_with_sites_locked(const SiteOf& s
 
 AttributionReport Attribution::report() const {
   std::lock_guard lock(mutex_);
-  AttributionReport report{.live = composition_locked(now_),
-                           .peak = composition_locked(peak_),
+  const Roots named = roots_to_name_locked();
+  AttributionReport report{.live = composition_locked(now_, named),
+                           .peak = composition_locked(peak_, named),
                            .live_bytes = static_cast<std::size_t>(live_bytes_),
                            .peak_bytes = static_cast<std::size_t>(peak_bytes_),
                            .peak_mark = peak_mark_,
@@ -272,11 +289,12 @@ AttributionReport Attribution::report() const {
   for (const auto& [address, live] : live_)
     if (live.mark > 0 && live.mark < marks_ && is_of_a_step(live.key.purpose))
       add(held_over, live.key, {static_cast<std::int64_t>(live.bytes), 1});
-  report.held_over = composition_locked(held_over);
+  report.held_over = composition_locked(held_over, named);
   return report;
 }
 
-std::vector<IdleBytes> Attribution::idle_locked(const SiteOf& site_of, const KeptBlocks& kept) const {
+std::vector<IdleBytes> Attribution::idle_locked(const SiteOf& site_of, const KeptBlocks& kept,
+                                                const Roots& named) const {
   const std::uint64_t now = operators_.load(std::memory_order_relaxed), step = now - operators_before_step_;
   std::map<std::pair<AttributedBytes, std::string>, IdleBytes> rows;
   for (const auto& [address, live] : live_) {
@@ -285,7 +303,7 @@ std::vector<IdleBytes> Attribution::idle_locked(const SiteOf& site_of, const Kep
     if (!may_be_idle(live.key.purpose, live.key.context)) continue;
     const auto to_come = uses_.uses_to_come(live.name);
     if (to_come ? *to_come > 0 : 4 * ago < step) continue;  // in a first step nobody knows: it may be used again
-    AttributedBytes whose = row_locked(live.key);
+    AttributedBytes whose = row_locked(live.key, named);
     if (site_of) whose.site = site_of(address);
     const std::string last_use = scopes::path_of(live.used_in);
     IdleBytes& row = rows[{whose, last_use}];
@@ -314,16 +332,17 @@ AttributionReport Attribution::report_at_failure(const std::vector<Segment>& seg
     for (const BlockInfo& block : segment.blocks)
       if (block.state == BlockState::kAwaitingStream) report.awaiting_bytes += block.bytes;
   std::lock_guard lock(mutex_);
-  if (site_of) report.live = live_with_sites_locked(site_of);
+  const Roots named = roots_to_name_locked();
+  if (site_of) report.live = live_with_sites_locked(site_of, named);
   report.are_uses_told = kept != nullptr;
   report.step_operators = operators_.load(std::memory_order_relaxed) - operators_before_step_;
-  if (kept != nullptr) report.idle = idle_locked(site_of, *kept);
+  if (kept != nullptr) report.idle = idle_locked(site_of, *kept, named);
   for (const BlockInfo& block : hole.pins) {
     // A block that was handed out in part, for its alignment, is known by another address.
     const auto found = live_.find(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(block.address)));
     Pin pin{.bytes = block.bytes, .whose = {}};
     if (found != live_.end()) {
-      pin.whose = row_locked(found->second.key);
+      pin.whose = row_locked(found->second.key, named);
       pin.whose.bytes = found->second.bytes;
       pin.whose.blocks = 1;
       if (site_of) pin.whose.site = site_of(found->first);

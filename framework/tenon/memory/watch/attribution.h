@@ -31,15 +31,24 @@ namespace tenon::memory {
 
 /// Bytes, as requested, of one module, operator, phase and purpose.
 struct AttributedBytes {
-  std::string module;         ///< "encoder.layer.3.mlp"; empty outside of modules and where nobody owns it
+  /// "encoder.layer.3.mlp"; of the root of a tree its type, "Net"; where modules of two trees share a path, with the
+  /// root's type before each path of theirs, "Net.encoder"; empty outside of modules and where nobody owns it
+  std::string module;
   std::string operator_name;  ///< "linear", "AddmmBackward0"; empty outside of operators
   std::string phase;          ///< "forward"
   Purpose purpose = Purpose::kOther;
   std::size_t bytes = 0;
   std::size_t blocks = 0;
   std::string site;      ///< of a report at a failure, where it is known: "forward (net.cpp:31) < main (train.cpp:9)"
-  bool is_root = false;  ///< the module is the root of its tree: `module` is its type, "Net"
+  std::string root;      ///< the type of the root of the module's tree; empty where that is not known
+  bool is_root = false;  ///< the module is that root
   auto operator<=>(const AttributedBytes&) const = default;
+};
+
+/// A module by the type of the root of its tree, and its path there: empty for the root itself.
+struct Owner {
+  std::string root, path;
+  auto operator<=>(const Owner&) const = default;
 };
 
 /// A phase of a step, in that step in which it reached most.
@@ -105,10 +114,7 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   /// The block at that address belongs to that module, wherever it was allocated: a parameter, its gradient or state.
   /// One that was there before this attribution, of so many `bytes` as requested and that purpose, is known from then
   /// on.
-  TENON_API void own(const void* address, const std::string& module, std::size_t bytes = 0,
-                     Purpose purpose = Purpose::kOther);
-  /// Blocks that belong to a module of that name belong to the root of a tree, whose type it is.
-  TENON_API void name_root(const std::string& type);
+  TENON_API void own(const void* address, const Owner& owner, std::size_t bytes = 0, Purpose purpose = Purpose::kOther);
   /// An operator or a node uses the block at that address now.
   TENON_API void used(const void* address);
   /// Holds the sums against the allocator's figures of this moment: by purpose, and by module, by operator and by
@@ -153,17 +159,20 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
 
   void change_locked(const Key& key, std::int64_t bytes, std::int64_t blocks);
   static void add(Table& table, const Key& key, Amount amount);
-  std::vector<AttributedBytes> composition_locked(const Table& table) const;
-  AttributedBytes row_locked(const Key& key) const;
-  std::vector<AttributedBytes> live_with_sites_locked(const SiteOf& site_of) const;
-  std::vector<IdleBytes> idle_locked(const SiteOf& site_of, const KeptBlocks& kept) const;
+  using Roots = std::set<std::string>;
+  Owner owner_locked(const Key& key) const;
+  /// Of trees with a path that another one has too.
+  Roots roots_to_name_locked() const;
+  std::vector<AttributedBytes> composition_locked(const Table& table, const Roots& named) const;
+  AttributedBytes row_locked(const Key& key, const Roots& named) const;
+  std::vector<AttributedBytes> live_with_sites_locked(const SiteOf& site_of, const Roots& named) const;
+  std::vector<IdleBytes> idle_locked(const SiteOf& site_of, const KeptBlocks& kept, const Roots& named) const;
 
   const AllocatorStack& stack_;
   mutable std::mutex mutex_;
   Table now_, peak_, pending_;
   std::unordered_map<const void*, Live> live_;
-  std::map<std::uint64_t, std::string> owners_;  ///< by number of a block
-  std::set<std::string> roots_;                  ///< among them
+  std::map<std::uint64_t, Owner> owners_;  ///< by number of a block
   std::uint64_t blocks_ = 0;
   std::array<std::int64_t, kPurposeCount> by_purpose_{};
   std::int64_t live_bytes_ = 0, peak_bytes_ = 0;

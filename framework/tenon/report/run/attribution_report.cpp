@@ -47,7 +47,9 @@ std::vector<AttributedBytes> composition_of(const Json& rows) {
                           .phase = row.value("phase", ""),
                           .bytes = row.value("bytes", std::size_t{0}),
                           .blocks = row.value("blocks", std::size_t{0}),
+                          .root = row.value("root", ""),
                           .is_root = row.value("is_root", false)};
+    if (bytes.is_root) bytes.root = bytes.module;
     for (int i = 0; i < kPurposeCount; ++i)
       if (name_of(static_cast<Purpose>(i)) == row.value("purpose", "")) bytes.purpose = static_cast<Purpose>(i);
     composition.push_back(std::move(bytes));
@@ -186,28 +188,30 @@ std::string since(std::int64_t step) {
 }  // namespace
 
 std::vector<ModuleMemory> module_tree(const std::vector<AttributedBytes>& composition) {
-  std::map<std::string, ModuleMemory> tree, roots;
-  for (const AttributedBytes& bytes : composition)
-    if (bytes.is_root) roots[bytes.module].module = bytes.module;
-  const bool has_one_root = roots.size() == 1;  // of several it is not known which of them a module is below
+  // By root and path; a root itself has the empty path, and what is outside of modules no root either.
+  std::map<std::pair<std::string, std::string>, ModuleMemory> tree;
+  const auto add = [&](const std::string& root, const std::string& path, const AttributedBytes& bytes) {
+    part_of(tree[{root, path}], bytes.purpose) += bytes.bytes;
+  };
   for (const AttributedBytes& bytes : composition) {
-    if (bytes.is_root || (has_one_root && !bytes.module.empty()))
-      part_of(bytes.is_root ? roots[bytes.module] : roots.begin()->second, bytes.purpose) += bytes.bytes;
-    if (bytes.is_root) continue;
-    for (std::size_t end = bytes.module.find('.');; end = bytes.module.find('.', end + 1)) {
-      const std::string path = bytes.module.substr(0, end);
-      ModuleMemory& module = tree[path];
-      module.module = path;
-      module.depth = static_cast<std::size_t>(std::ranges::count(path, '.')) + (has_one_root && !path.empty() ? 1 : 0);
-      part_of(module, bytes.purpose) += bytes.bytes;
+    if (bytes.is_root || bytes.module.empty() || !bytes.root.empty()) add(bytes.root, "", bytes);
+    if (bytes.is_root || bytes.module.empty()) continue;
+    const std::size_t below = bytes.module.starts_with(bytes.root + ".") ? bytes.root.size() + 1 : 0;
+    for (std::size_t end = bytes.module.find('.', below);; end = bytes.module.find('.', end + 1)) {
+      add(bytes.root, bytes.module.substr(0, end), bytes);
       if (end == std::string::npos) break;
     }
   }
   std::vector<ModuleMemory> rows;
-  for (auto& [type, root] : roots) rows.push_back(std::move(root));
-  for (auto& [path, module] : tree)
-    if (!path.empty()) rows.push_back(std::move(module));
-  if (const auto outside = tree.find(""); outside != tree.end()) rows.push_back(std::move(outside->second));
+  for (auto& [place, module] : tree) {
+    const auto& [root, path] = place;
+    module.module = path.empty() ? root : path;
+    const bool is_prefixed = path.starts_with(root + ".");
+    module.depth = static_cast<std::size_t>(std::ranges::count(path, '.'));
+    if (!root.empty() && !path.empty() && !is_prefixed) ++module.depth;
+    if (!module.module.empty()) rows.push_back(std::move(module));
+  }
+  if (const auto outside = tree.find({"", ""}); outside != tree.end()) rows.push_back(std::move(outside->second));
   return rows;
 }
 
@@ -221,6 +225,7 @@ std::string attribution_json(const memory::AttributionReport& report) {
                      {"purpose", std::string(name_of(bytes.purpose))},
                      {"bytes", bytes.bytes},
                      {"blocks", bytes.blocks}});
+      if (!bytes.root.empty()) all.back()["root"] = bytes.root;
       if (bytes.is_root) all.back()["is_root"] = true;
       if (!bytes.site.empty()) all.back()["site"] = bytes.site;
     }

@@ -14,29 +14,30 @@ namespace tenon::train {
 
 namespace {
 
-void own_block(memory::Attribution& attribution, const Tensor& tensor, const std::string& module) {
+void own_block(memory::Attribution& attribution, const Tensor& tensor, const memory::Owner& owner) {
   const StorageImpl& storage = tensor.impl().storage();
   if (storage.is_there() && storage.nbytes() > 0)
-    attribution.own(storage.block().data, module, storage.block().request.bytes, storage.block().request.purpose);
+    attribution.own(storage.block().data, owner, storage.block().request.bytes, storage.block().request.purpose);
 }
 
 }  // namespace
 
 void name_owners(memory::Attribution& attribution, const nn::Module& module, optim::Optimizer* optimizer,
                  const std::vector<Tensor>& trained, const std::optional<Device>& only) {
-  std::map<std::string, std::string> module_of_state;
+  std::map<std::string, memory::Owner> module_of_state;
   std::size_t next = 0;
-  const auto own = [&](const Tensor& tensor, const std::string& owner) {
+  const auto own = [&](const Tensor& tensor, const memory::Owner& owner) {
     if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
-  const std::string type = nn::type_name_of(module);  // as its scope says
-  attribution.name_root(type);
+  // As its scopes say, also where it is a part of a larger tree.
+  const std::string root = nn::type_name_of(module.root()), above = module.path();
   const auto owner_of = [&](const std::string& name) {
     const std::size_t dot = name.rfind('.');
-    return dot == std::string::npos ? type : name.substr(0, dot);
+    const std::string below = dot == std::string::npos ? "" : name.substr(0, dot);
+    return memory::Owner{.root = root, .path = above.empty() || below.empty() ? above + below : above + "." + below};
   };
   for (const auto& named : module.named_parameters()) {
-    const std::string owner = owner_of(named.key());
+    const memory::Owner owner = owner_of(named.key());
     const Tensor& parameter = named.value();
     own(parameter, owner);
     own(parameter.grad(), owner);
