@@ -56,10 +56,17 @@ struct MemoryEvent {
   std::int64_t event = kNone;  ///< inside of which visible event, as an index
 };
 
+/// A block that lived when the recording began, as requested.
+struct EarlierBlock {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::uint64_t stream = 0;
+};
 /// What lived on a device when the recording began, as requested.
 struct MemoryBeginning {
   Device device = kCPU;
   std::int64_t bytes = 0;
+  std::vector<EarlierBlock> blocks = {};  ///< by address, where memory is recorded and the allocator shows them
 };
 
 /// A moment: "step 3".

@@ -88,8 +88,8 @@ class Reader {
     std::ranges::stable_sort(recording_.memory, {}, &MemoryEvent::time_ns);
     std::map<std::string, std::int64_t> live;
     for (const auto& [stack, beginning] : recorder_.beginnings()) {
-      live[beginning.device.str()] += beginning.requested_bytes;
-      recording_.beginnings.push_back({.device = beginning.device, .bytes = beginning.requested_bytes});
+      live[beginning.device.str()] += beginning.bytes;
+      recording_.beginnings.push_back(beginning);
     }
     for (MemoryEvent& event : recording_.memory) event.allocated_bytes = live[event.device.str()] += event.bytes;
     std::ranges::stable_sort(recording_.marks, {}, &Mark::time_ns);

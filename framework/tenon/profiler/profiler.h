@@ -107,9 +107,9 @@ class TENON_API Profile {
   /// event stands below those that had called it when it began. Throws Error for another metric, and for one of memory
   /// where that was not recorded.
   void export_stacks(const std::string& path, std::string_view metric = "self_cpu_time_total") const;
-  /// What was asked of the memory of a device, as a history for `tenon replay` (the text form). What lived before and
-  /// was not given back is one block, since only its sum is known. Throws Error where memory was not recorded, and for
-  /// a device that the recording has nothing of.
+  /// What was asked of the memory of a device, as a history for `tenon replay` (the text form). What lived before is
+  /// there block by block, by address; of an allocator that shows no blocks what is never given back is one. Throws
+  /// Error where memory was not recorded, and for a device that the recording has nothing of.
   void export_memory_history(const std::string& path, Device device = kCPU) const;
 
  private:

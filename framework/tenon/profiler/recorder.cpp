@@ -72,6 +72,19 @@ const DeviceClock* find_clock(const std::vector<DeviceClock>& clocks, Device dev
   return found == clocks.end() ? nullptr : &*found;
 }
 
+std::vector<EarlierBlock> blocks_of(const AllocatorStack& stack) {
+  std::vector<EarlierBlock> blocks;
+  for (const Segment& segment : mapped_segments_of(stack)) {
+    for (const BlockInfo& block : segment.blocks) {
+      if (block.state != BlockState::kActive) continue;
+      blocks.push_back({.address = block.address,
+                        .bytes = static_cast<std::int64_t>(block.requested_bytes),
+                        .stream = segment.stream.id});
+    }
+  }
+  return blocks;
+}
+
 }  // namespace
 
 Recorder::Recorder(const RecorderOptions& options)
@@ -82,8 +95,10 @@ Recorder::Recorder(const RecorderOptions& options)
           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
               .count()) {
   for (DeviceState* state : open_devices()) {
-    const MemoryStats stats = state->allocator().stats();
-    beginnings_[&state->allocator()] = {.device = state->device(), .requested_bytes = stats.requested_bytes.current};
+    const AllocatorStack& stack = state->allocator();
+    MemoryBeginning& beginning = beginnings_[&stack];
+    beginning = {.device = state->device(), .bytes = stack.stats().requested_bytes.current};
+    if (options.memory) beginning.blocks = blocks_of(stack);
   }
   scopes::add_listener(*this, wants_of(options_));
   is_listening_ = true;

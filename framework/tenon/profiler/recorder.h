@@ -100,12 +100,6 @@ struct ThreadBuffer {
   const RawEvent& operator[](std::size_t i) const { return chunks[i / kChunk][i % kChunk]; }
 };
 
-/// What lived when the recording began, by stack.
-struct StackBeginning {
-  Device device;
-  std::int64_t requested_bytes = 0;
-};
-
 class Recorder final : public scopes::Listener {
  public:
   explicit Recorder(const RecorderOptions& options);
@@ -119,7 +113,7 @@ class Recorder final : public scopes::Listener {
 
   const RecorderOptions& options() const { return options_; }
   const std::vector<std::unique_ptr<ThreadBuffer>>& buffers() const { return buffers_; }
-  const std::unordered_map<const AllocatorStack*, StackBeginning>& beginnings() const { return beginnings_; }
+  const std::unordered_map<const AllocatorStack*, MemoryBeginning>& beginnings() const { return beginnings_; }
 
   /// Known when the recording has ended.
   const std::vector<StrayActivity>& strays() const { return strays_; }
@@ -167,7 +161,7 @@ class Recorder final : public scopes::Listener {
   std::string why_not_traced_;       ///< the first reason that a driver gave
   std::vector<StrayActivity> strays_;
   std::atomic<std::uint64_t> correlations_{0};
-  std::unordered_map<const AllocatorStack*, StackBeginning> beginnings_;
+  std::unordered_map<const AllocatorStack*, MemoryBeginning> beginnings_;
 };
 
 /// What the buffers say.

@@ -132,6 +132,42 @@ std::string devices_with_memory(const Recording& recording) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+struct EarlierBlocks {
+  std::map<std::uint64_t, EarlierBlock> blocks;  ///< by the address at which each is freed
+  std::int64_t rest = 0;                         ///< bytes more of which only the sum is known
+};
+
+/// What lived before the recording: the blocks that allocators showed, and those that were freed and never allocated.
+template <class IsMeant>
+EarlierBlocks earlier_blocks(const Recording& recording, const IsMeant& is_meant) {
+  EarlierBlocks earlier;
+  for (const MemoryBeginning& beginning : recording.beginnings) {
+    if (!is_meant(beginning.device)) continue;
+    earlier.rest += beginning.bytes;
+    for (const EarlierBlock& block : beginning.blocks) {
+      earlier.blocks[block.address] = block;
+      earlier.rest -= block.bytes;
+    }
+  }
+  std::unordered_map<std::uint64_t, bool> is_live;
+  for (const MemoryEvent& event : recording.memory) {
+    if (!is_meant(event.device)) continue;
+    if (event.bytes < 0 && !is_live[event.address] && !earlier.blocks.contains(event.address)) {
+      // One that was handed out in part, for its alignment, is shown by another address.
+      auto around = earlier.blocks.upper_bound(event.address);
+      if (around != earlier.blocks.begin() &&
+          event.address - (--around)->first < static_cast<std::uint64_t>(around->second.bytes)) {
+        earlier.rest += around->second.bytes;
+        earlier.blocks.erase(around);
+      }
+      earlier.blocks[event.address] = {.address = event.address, .bytes = -event.bytes, .stream = event.stream};
+      earlier.rest += event.bytes;
+    }
+    is_live[event.address] = event.bytes > 0;
+  }
+  return earlier;
+}
+
 }  // namespace
 
 void write_memory_history(const Recording& recording, const std::string& path, Device device) {
@@ -147,31 +183,18 @@ void write_memory_history(const Recording& recording, const std::string& path, D
     throw Error(fmt::format("export_memory_history: the recording has no memory of {}: {}", device.str(),
                             others.empty() ? "nor of any other device" : "it has that of " + others));
   }
-  // What was freed and never allocated lived before the recording; of the rest of what lived only the sum is known.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> seeds;
-  std::int64_t rest = 0;
-  for (const MemoryBeginning& beginning : recording.beginnings)
-    if (is_meant(beginning.device)) rest += beginning.bytes;
+  const EarlierBlocks earlier = earlier_blocks(recording, is_meant);
   std::unordered_map<std::uint64_t, std::uint64_t> ids;
   std::uint64_t next_id = 0;
-  std::unordered_map<std::uint64_t, bool> is_live;
-  for (const MemoryEvent& event : recording.memory) {
-    if (!is_meant(event.device)) continue;
-    if (event.bytes < 0 && !is_live[event.address]) {
-      seeds.emplace_back(event.address, static_cast<std::uint64_t>(-event.bytes));
-      rest += event.bytes;
-    }
-    is_live[event.address] = event.bytes > 0;
-  }
   replay::OutputFile out(path);
   TextLines lines;
   out.write(lines.header("name", "profiler"));
   out.write(lines.header("device", device.str()));
-  for (const auto& [address, bytes] : seeds) {
+  for (const auto& [address, block] : earlier.blocks) {
     ids[address] = next_id;
-    out.write(lines.allocate(next_id++, bytes, 0));
+    out.write(lines.allocate(next_id++, static_cast<std::uint64_t>(block.bytes), block.stream));
   }
-  if (rest > 0) out.write(lines.allocate(next_id++, static_cast<std::uint64_t>(rest), 0));
+  if (earlier.rest > 0) out.write(lines.allocate(next_id++, static_cast<std::uint64_t>(earlier.rest), 0));
   if (next_id > 0) out.write(lines.recording_starts());
   auto mark = recording.marks.begin();
   for (const MemoryEvent& event : recording.memory) {
