@@ -94,7 +94,7 @@ std::size_t machinery_frames(const std::vector<StackFrame>& frames) {
     const std::string& name = frames[i].name;
     if (name.starts_with("tenon::AllocatorStack::")) first = i;
     if (name.starts_with("tenon::capture_call_stack") || name.starts_with("tenon::walk_call_stack") ||
-        name.starts_with("tenon::StackTable::") || name.starts_with("tenon::profiler::Recorder::") ||
+        name.starts_with("tenon::StackTable::") || name.starts_with("tenon::profiler::") ||
         name.starts_with("tenon::scopes::") || name.find("enter_operator") != std::string::npos)
       first = i + 1;
   }
