@@ -2,6 +2,7 @@
 #include <tenon/autograd/function.h>
 #include <tenon/core/demangled.h>
 #include <tenon/tensor/factory.h>
+#include <tenon/tensor/live_tensors.h>
 
 #include <algorithm>
 
@@ -80,8 +81,10 @@ void AutogradContext::each_saved(const std::function<void(const SavedTensor&)>& 
 }
 
 void AutogradContext::release() {
-  saved_.clear();
   has_freed_buffers_ = true;
+  std::vector<Owned<SavedTensor>> former;
+  const ListedChange change;
+  former.swap(saved_);
 }
 
 void AutogradContext::save_for_backward(variable_list to_save) { to_save_ = std::move(to_save); }
@@ -95,12 +98,15 @@ variable_list AutogradContext::get_saved_variables() const {
 }
 
 void AutogradContext::save_variables() {
+  std::vector<Owned<SavedTensor>> slots;
   for (const Tensor& tensor : to_save_) {
     auto slot = std::make_unique<SavedTensor>();
     if (tensor.defined()) slot->save(tensor, tensor.grad_fn().get() == node_);
-    saved_.push_back(std::move(slot));
+    slots.push_back(std::move(slot));
   }
   to_save_.clear();
+  const ListedChange change;
+  saved_ = std::move(slots);
 }
 
 void AutogradContext::mark_dirty(const variable_list& inputs) {

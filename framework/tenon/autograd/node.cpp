@@ -58,7 +58,10 @@ Node::~Node() {
 edge_list Node::next_edges() const { return edge_list(edges_.begin(), edges_.end()); }
 
 NodeHooks& Node::mutable_hooks() {
-  if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
+  if (!hooks_) {
+    const ListedChange change;
+    hooks_ = std::make_unique<NodeHooks>();
+  }
   return *hooks_;
 }
 std::uintptr_t Node::add_pre_hook(NodePreHook hook) {

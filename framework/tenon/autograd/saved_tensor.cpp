@@ -4,6 +4,7 @@
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/tensor/factory.h>
+#include <tenon/tensor/live_tensors.h>
 
 namespace tenon::autograd {
 namespace {
@@ -33,9 +34,12 @@ SavedTensor::SavedTensor() noexcept = default;
 SavedTensor::~SavedTensor() = default;
 void SavedTensor::reset() {
   if (!holds()) return;
-  data_.reset();
-  packed_.reset();
   released_ = true;
+  Tensor former;
+  Owned<Packed> former_packed;
+  const ListedChange change;
+  former = std::move(data_);
+  former_packed = std::move(packed_);
 }
 
 void throw_backward_twice() {
@@ -58,12 +62,11 @@ void SavedTensor::save(const Tensor& tensor, bool is_output) {
   version_ = tensor.impl().version();
   const AutogradMeta* meta = meta_of(tensor);
   is_output_ = is_output && meta && meta->grad_fn;
-  if (is_output_) {
-    output_nr_ = meta->output_nr;
-    data_ = alias_of(tensor);  // without its history, which would be the node itself
-  } else {
-    data_ = tensor;
-    if (meta) output_nr_ = meta->output_nr;
+  if (meta) output_nr_ = meta->output_nr;
+  {
+    Tensor kept = is_output_ ? alias_of(tensor) : tensor;  // without its history, which would be the node itself
+    const ListedChange change;
+    data_ = std::move(kept);
   }
   if (have_hooks) [[unlikely]]
     pack_with(hooks_in_service);
@@ -85,7 +88,8 @@ void SavedTensor::pack_with(const std::shared_ptr<SavedTensorHooks>& hooks) {
     NoGradGuard no_grad;
     packed->value = hooks->pack(is_output_ ? original : original.detach());
   }
-  data_.reset();
+  const ListedChange change;
+  data_.reset();  // `original` keeps it
   packed_ = std::move(packed);
 }
 

@@ -149,10 +149,12 @@ void Tensor::set_data(const Tensor& data) const {
 unsigned Tensor::register_hook_(TensorHook hook) const {
   if (!requires_grad()) throw Error("cannot register a hook on a variable that doesn't require gradient");
   AutogradMeta& meta = materialize_meta(*this);
+  IntrusivePtr<Node> function;
+  if (!meta.hooks) function = grad_fn();  // of a view it may be made now, under a lock that is taken before the list's
+  const ListedChange change;
   if (!meta.hooks) {
     meta.hooks = make_intrusive<HookList>();
-    if (const auto& function = grad_fn())
-      function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
+    if (function) function->mutable_hooks().tensor_hooks.emplace_back(meta.output_nr, meta.hooks);
   }
   if (scopes::are_lives_wanted()) [[unlikely]] {
     list_hooks(meta.hooks.get());
@@ -167,7 +169,9 @@ void Tensor::remove_hook(unsigned position) const {
   if (!meta || !meta->hooks || position >= meta->hooks->hooks.size()) {
     throw Error("Invalid index, no hook at position " + std::to_string(position));
   }
-  meta->hooks->hooks[position] = nullptr;
+  TensorHook former;
+  const ListedChange change;
+  former.swap(meta->hooks->hooks[position]);
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <tenon/autograd/variable.h>
 #include <tenon/core/scope/wanted.h>
 #include <tenon/tensor/factory.h>
+#include <tenon/tensor/live_tensors.h>
 
 #include <array>
 #include <utility>
@@ -33,7 +34,9 @@ class CopySlices final : public Node {
   std::string name() const override { return "torch::autograd::CopySlices"; }
   void release_variables() override {
     released_ = true;
-    function_.reset();
+    IntrusivePtr<Node> former;
+    const ListedChange change;
+    former.swap(function_);
   }
   void each_saved(const std::function<void(const SavedTensor&)>& show) const override {
     if (function_) function_->each_saved(show);
@@ -203,10 +206,14 @@ void set_gradient_edge(const Tensor& tensor, Edge edge) {
     list_tensor(&tensor.impl());
   AutogradMeta& meta = materialize_meta(tensor);
   if (meta.retains_grad) forget_retained(meta);
-  meta.grad_fn = std::move(edge.function);
+  IntrusivePtr<HookList> former_hooks;
+  {
+    const ListedChange change;
+    meta.grad_fn.swap(edge.function);
+    meta.hooks.swap(former_hooks);
+  }
   meta.output_nr = edge.input_nr;
   if (meta.retains_grad) list_retained(meta);  // what keeps the gradient follows the tensor to its new history
-  meta.hooks.reset();
   if (meta.view) meta.view->attr_version = tensor.impl().version();
 }
 
@@ -282,7 +289,9 @@ void make_view(const Tensor& base, const Tensor& view, CreationMeta creation) {
   }
   info->attr_version = view.impl().version();
   info->creation = creation;
-  materialize_meta(view).view = std::move(info);
+  AutogradMeta& meta = materialize_meta(view);
+  const ListedChange change;
+  meta.view = std::move(info);
 }
 
 void impl_bump_version(const Tensor& tensor) {

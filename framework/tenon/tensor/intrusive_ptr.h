@@ -49,6 +49,9 @@ class RefCounted {
 /// The base of what is also reached by somebody who owns nothing of it.
 class WeaklyKnown : public RefCounted {
  public:
+  /// One more reference. The first one shows the whole object to who comes by its address: see try_retain().
+  void retain() const { references_.fetch_add(1, std::memory_order_release); }
+  void retain_new() const { references_.store(1, std::memory_order_release); }
   /// Gives up a reference: one atomic step. True for the last one.
   bool release() const { return references_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   /// Retains unless the object is already on its way out. The caller sees to it that the memory stays until it returns.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/scope/wanted.h>
 #include <tenon/memory/call_stacks.h>
 #include <tenon/tensor/tensor_impl.h>
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace tenon {
@@ -21,6 +23,19 @@ class TENON_API Standstill {
   ~Standstill();
   Standstill(const Standstill&) = delete;
   Standstill& operator=(const Standstill&) = delete;
+};
+
+/// For who takes away, adds or publishes what is followed under a Standstill: a node's saved tensors, hooks, a tensor's
+/// memory. While it lives nobody looks; where nothing is listed it costs a branch. What is taken away ends behind it.
+class ListedChange {
+ public:
+  ListedChange() {
+    if (scopes::are_lives_wanted()) [[unlikely]]
+      standstill_.emplace();
+  }
+
+ private:
+  std::optional<Standstill> standstill_;
 };
 
 /// A tensor on the list. The pointer is good as long as the tensor lives: look at it under a Standstill, or while no
@@ -64,7 +79,7 @@ std::size_t listed_node_count();
 void list_nodes();
 /// Ends what one list_nodes() began.
 void stop_listing_nodes() noexcept;
-/// Shows each node that lives, under a Standstill; no other thread may run one.
+/// Shows each node that lives, under a Standstill. It may be on its way in or out in another thread: keep it first.
 void each_listed_node(const std::function<void(const void* node)>& show);
 
 /// Hooks of one tensor are known by the stack that hung up the last one.

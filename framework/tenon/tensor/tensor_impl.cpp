@@ -16,6 +16,17 @@ TensorImpl::~TensorImpl() {
     forget_tensor(this);
 }
 
+void TensorImpl::publish_autograd_meta(Owned<AutogradMetaBase> meta) {
+  const Standstill standstill;
+  autograd_meta_ = std::move(meta);
+}
+
+void TensorImpl::set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype) {
+  const ListedChange change;
+  storage_.swap(storage);
+  dtype_ = dtype;
+}
+
 std::uint32_t TensorImpl::VersionHandle::current_version() const {
   if (impl_.is_inference()) throw Error("Inference tensors do not track version counter.");
   return impl_.version();

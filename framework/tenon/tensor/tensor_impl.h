@@ -103,10 +103,7 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
   /// elements overflows; whether the storage has them is not checked.
   TENON_API void set_strided(const Dims& sizes, const Dims& strides, std::int64_t offset);
   /// Puts it on other memory, as elements of that type; sizes, strides and offset stay.
-  void set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype) {
-    storage_ = std::move(storage);
-    dtype_ = dtype;
-  }
+  TENON_API void set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype);
 
   /// How often it was written to in place, by its own counter if it has one, else by the storage's.
   std::uint32_t version() const {
@@ -143,8 +140,12 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
 
   /// What autograd knows of the tensor; null where it knows nothing.
   AutogradMetaBase* autograd_meta() const { return autograd_meta_.get(); }
-  /// Replaces what autograd knows of it.
-  void set_autograd_meta(Owned<AutogradMetaBase> meta) { autograd_meta_ = std::move(meta); }
+  /// Says what autograd knows of it, of which nothing was known.
+  void set_autograd_meta(Owned<AutogradMetaBase> meta) {
+    if (scopes::are_lives_wanted()) [[unlikely]]
+      return publish_autograd_meta(std::move(meta));
+    autograd_meta_ = std::move(meta);
+  }
 
   /// Made from a C++ number: takes part in type promotion as its category only.
   bool is_wrapped_number() const { return wrapped_number_; }
@@ -158,6 +159,8 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
  private:
   /// An inference tensor may be written in inference mode only. Throws Error.
   TENON_API static void check_inference_write();
+  /// Where tensors are listed: whoever looks at them sees it whole or not at all.
+  TENON_API void publish_autograd_meta(Owned<AutogradMetaBase> meta);
 
   IntrusivePtr<StorageImpl> storage_;
   Owned<AutogradMetaBase> autograd_meta_;

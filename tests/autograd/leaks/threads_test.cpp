@@ -1,8 +1,11 @@
 // Leaks are looked for while other threads make, train and end tensors, as the workers of a loader do.
+#include <tenon/autograd/function.h>
+#include <tenon/autograd/leaks/last_uses.h>
 #include <tenon/autograd/leaks/leak_watch.h>
 #include <tenon/autograd/leaks/live_memory.h>
 #include <tenon/data/data_loader.h>
 #include <tenon/data/transforms.h>
+#include <tenon/device/device_state.h>
 #include <tenon/nn/modules/linear.h>
 #include <tenon/ops/ops.h>
 
@@ -100,6 +103,83 @@ TEST(LeaksBesideThreads, ABatchThatWorkersMadeIsNamedByWhatMadeIt) {
   ASSERT_FALSE(report.leaks.empty()) << report.text();
   EXPECT_THAT(report.text(), testing::AllOf(testing::HasSubstr("apply_batch ("), testing::HasSubstr("Squares"),
                                             testing::Not(testing::HasSubstr("StackTable"))));
+}
+
+/// Looks for who holds what, over and over, while two others do `work`.
+template <class Work>
+void look_beside(const Work& work) {
+  memory::LeakWatch watch;
+  const Beside others(work);
+  for (int step = 0; step < 8; ++step) {
+    others.await_rounds(1);
+    watch.step();
+  }
+  for (int look = 0; look < 50; ++look) {
+    others.await_rounds(1);
+    for (const memory::Leak& leak : watch.report().leaks) EXPECT_FALSE(leak.sentence.empty());
+    EXPECT_FALSE(memory::live_tensors().empty());
+  }
+}
+
+TEST(LeaksBesideThreads, HooksAreAskedWhileOthersHangThemUpAndTakeThemDown) {
+  const Tensor kept = ones({3});
+  look_beside([](nn::Linear& model) {
+    for (const Tensor& hooked : {rand({4}).set_requires_grad(true), model->weight * 2}) {
+      for (unsigned i = 0; i < 40; ++i)
+        EXPECT_EQ(hooked.register_hook([scale = rand({2})](const Tensor& gradient) { return gradient * scale[0]; }), i);
+      for (unsigned i = 0; i < 40; ++i) hooked.remove_hook(i);
+    }
+    const Tensor written = model->weight * 2;
+    written.register_hook([](const Tensor& gradient) { return gradient * 2; });
+    written.mul_(3);  // its hooks end with its former history
+  });
+}
+
+struct Product : autograd::Function<Product> {
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& a, const Tensor& b) {
+    context->save_for_backward({a, b, a + 1, b + 1, a + 2, b + 2});
+    return a * b;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* context, autograd::variable_list gradients) {
+    const autograd::variable_list saved = context->get_saved_variables();
+    return {gradients[0] * saved[1], gradients[0] * saved[0]};
+  }
+};
+
+TEST(LeaksBesideThreads, WhatFunctionsOfProgramsSavedIsAskedForWhileTheyGiveItUp) {
+  const Tensor kept = ones({3});
+  look_beside([](nn::Linear& model) {
+    const Tensor product = Product::apply(model->weight, model->weight * 2);
+    Tensor written = model->weight * 1;
+    written[0].mul_(2);  // through a view, so the base's history has the view's in it
+    (product + written).sum().backward();
+    model->zero_grad();
+  });
+}
+
+TEST(LeaksBesideThreads, WhatNodesKeepIsAskedForWhileOthersMakeRunAndEndThem) {
+  AllocatorStack& stack = device_state(Device(kCPU)).allocator();
+  memory::Attribution attribution(stack, stack.stats());
+  const memory::LastUses uses(attribution);
+  const Tensor kept = ones({4});
+  const Tensor product = rand({4}).set_requires_grad(true) * kept;
+  const Beside others([](nn::Linear& model) {
+    train(model);
+    Product::apply(model->weight, model->weight * 2).sum().backward();
+    model->zero_grad();
+  });
+  for (int look = 0; look < 100; ++look) {
+    others.await_rounds(1);
+    EXPECT_EQ(uses.kept_for_backward().count(kept.impl().storage().block().data), 1U);
+  }
+}
+
+TEST(LeaksBesideThreads, TensorsAreAskedForTheirMemoryWhileOthersPutThemOnOther) {
+  const Tensor kept = ones({3});
+  look_beside([](nn::Linear&) {
+    const Tensor moved = rand({4});
+    for (int i = 0; i < 50; ++i) moved.set_data(rand({4}));
+  });
 }
 
 }  // namespace

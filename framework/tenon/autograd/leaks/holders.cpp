@@ -27,7 +27,8 @@ Holders::Holders() {
     const TensorImpl& impl = *listed.tensor;
     const AutogradMeta* meta = meta_of(impl);
     places_.emplace(&impl, tensors_.size());
-    by_address_.emplace(reinterpret_cast<std::uint64_t>(impl.storage().block().data), tensors_.size());
+    const void* const data = glance([&] { return impl.storage().block().data; });
+    by_address_.emplace(reinterpret_cast<std::uint64_t>(data), tensors_.size());
     const Node* const grad_fn = meta != nullptr ? meta->grad_fn.get() : nullptr;
     tensors_.push_back({.tensor = &impl,
                         .made_at = listed.made_at,
@@ -90,7 +91,7 @@ void Holders::count_what_autograd_holds() {
     const AutogradMeta* meta = meta_of(*held.tensor);
     if (meta == nullptr) continue;
     if (meta->view) explain_one(find(meta->view->base.unsafeGetTensorImpl()));
-    if (HeldTensor* gradient = meta->grad.defined() ? find(meta->grad.unsafeGetTensorImpl()) : nullptr) {
+    if (HeldTensor* gradient = find(glance([&] { return meta->grad.unsafeGetTensorImpl(); }))) {
       explain_one(gradient);
       gradient->gradient_of = held.tensor;
     }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <tenon/autograd/leaks/captured_state.h>
+#include <tenon/autograd/leaks/glance.h>
 #include <tenon/autograd/node.h>
 #include <tenon/tensor/live_tensors.h>
 
@@ -15,6 +16,14 @@
 #include <vector>
 
 namespace tenon::autograd {
+
+/// As it is while another thread may be making it.
+inline std::size_t numel_of(const TensorImpl& tensor) {
+  return glance([&] { return static_cast<std::size_t>(tensor.numel()); });
+}
+inline Dims sizes_of(const TensorImpl& tensor) {
+  return glance([&] { return tensor.sizes(); });
+}
 
 /// A tensor, and what is known of the references to it.
 struct HeldTensor {
@@ -27,7 +36,7 @@ struct HeldTensor {
   const TensorImpl* hook_on = nullptr;      ///< … or of this leaf
   const Node* grad_fn = nullptr;
 
-  std::size_t bytes() const { return static_cast<std::size_t>(tensor->numel()) * size_of(tensor->dtype()); }
+  std::size_t bytes() const { return numel_of(*tensor) * size_of(tensor->dtype()); }
 };
 
 /// Keeps a node, at a standstill; null where there is none, or it is on its way out in another thread. Its memory stays

@@ -1,9 +1,13 @@
 // Operands as operators say them; saved tensors as nodes show them.
+#include <tenon/autograd/leaks/holders.h>
 #include <tenon/autograd/leaks/last_uses.h>
 
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/tensor/live_tensors.h>
+
+#include <utility>
+#include <vector>
 
 namespace tenon::memory {
 
@@ -45,12 +49,17 @@ void LastUses::entered(const scopes::Entered& scope) noexcept {
 }
 
 KeptBlocks LastUses::kept_for_backward() const {
-  KeptBlocks kept;
+  std::vector<IntrusivePtr<autograd::Node>> nodes;  // end behind the standstill: so may what they saved
+  const Standstill standstill;
   each_listed_node([&](const void* node) {
-    static_cast<const autograd::Node*>(node)->each_saved([&](const autograd::SavedTensor& saved) {
+    if (auto one = autograd::kept_node(static_cast<const autograd::Node*>(node))) nodes.push_back(std::move(one));
+  });
+  KeptBlocks kept;
+  for (const auto& node : nodes) {
+    node->each_saved([&](const autograd::SavedTensor& saved) {
       if (const void* block = block_of(saved.kept())) kept.insert(block);
     });
-  });
+  }
   return kept;
 }
 

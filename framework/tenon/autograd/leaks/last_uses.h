@@ -17,8 +17,8 @@ class TENON_EXPORT LastUses final : private scopes::Listener {
   LastUses(const LastUses&) = delete;
   LastUses& operator=(const LastUses&) = delete;
 
-  /// The blocks that nodes saved for backward and have not given up, of nodes that were made while this lived. Call it
-  /// while no other thread runs nodes.
+  /// The blocks that nodes saved for backward and have not given up, of nodes that were made while this lived. Other
+  /// threads that make, run or end one wait meanwhile.
   TENON_API KeptBlocks kept_for_backward() const;
 
  private:

@@ -161,7 +161,7 @@ class Causes {
   }
 
   static std::string described(const TensorImpl& tensor) {
-    return fmt::format("{} {}", to_string(tensor.sizes()), tenon::name_of(tensor.dtype()));
+    return fmt::format("{} {}", to_string(autograd::sizes_of(tensor)), tenon::name_of(tensor.dtype()));
   }
 
   std::vector<std::string> chain_of(const Cause& cause) {

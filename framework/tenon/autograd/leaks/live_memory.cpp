@@ -119,19 +119,24 @@ std::vector<LiveTensor> live_tensors() {
     if (listed.is_older) continue;
     const TensorImpl& impl = *listed.tensor;
     const auto* meta = static_cast<const autograd::AutogradMeta*>(impl.autograd_meta());
-    const Request& request = impl.storage().block().request;
+    const auto [purpose, label] = autograd::glance([&] {
+      const Request& request = impl.storage().block().request;
+      return std::pair(request.purpose, request.label);
+    });
+    const Dims sizes = autograd::sizes_of(impl);
     const auto grad_fn = autograd::kept_node(meta != nullptr ? meta->grad_fn.get() : nullptr);
-    tensors.push_back({.sizes = {impl.sizes().begin(), impl.sizes().end()},
-                       .dtype = impl.dtype(),
-                       .device = impl.device(),
-                       .bytes = static_cast<std::size_t>(impl.numel()) * size_of(impl.dtype()),
-                       .storage_bytes = impl.storage().nbytes(),
-                       .purpose = request.purpose,
-                       .label = label_name(request.label),
-                       .requires_grad = meta != nullptr && (meta->requires_grad || meta->grad_fn),
-                       .grad_fn = grad_fn ? grad_fn->name() : "",
-                       .references = impl.use_count(),
-                       .made_at = names.of_tensor(listed.made_at)});
+    tensors.push_back(
+        {.sizes = {sizes.begin(), sizes.end()},
+         .dtype = impl.dtype(),
+         .device = impl.device(),
+         .bytes = autograd::numel_of(impl) * size_of(impl.dtype()),
+         .storage_bytes = impl.storage().nbytes(),
+         .purpose = purpose,
+         .label = label_name(label),
+         .requires_grad = meta != nullptr && (autograd::glance([&] { return meta->requires_grad; }) || meta->grad_fn),
+         .grad_fn = grad_fn ? grad_fn->name() : "",
+         .references = impl.use_count(),
+         .made_at = names.of_tensor(listed.made_at)});
   }
   std::ranges::stable_sort(tensors, std::ranges::greater(), &LiveTensor::storage_bytes);
   return tensors;
