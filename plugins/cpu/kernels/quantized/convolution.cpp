@@ -328,7 +328,7 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
   if (y.element_count() == 0) return;
   const ConvShape s = conv_shape(x, w, y, a.window);
   const bool pointwise = is_pointwise(s) && s.stride[1] == 1 && s.stride[2] == 1;
-  if (pointwise && s.groups == 1 && in_few_rows(s, inputs, y, a)) return;
+  if (pointwise && in_few_rows(s, inputs, y, a)) return;
   auto* channels = static_cast<float*>(context.scratch(static_cast<std::size_t>(2 * s.out_channels) * sizeof(float)));
   const bool gathered = !pointwise && s.groups == 1 && s.in_channels <= kFewChannels;
   const Operands o{.s = s,
@@ -342,7 +342,7 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
   const bool rows = gathered || pointwise;
   scale_channels(o, inputs[2], inputs[3], rows && a.x_zero_point != 0);
   const bool is_depthwise = s.groups == s.in_channels && s.groups == s.out_channels;
-  if (x.element_count() > 0 && s.groups > 1 && !is_depthwise && !rows) return group_by_group(context, o);
+  if (x.element_count() > 0 && s.groups > 1 && !is_depthwise) return group_by_group(context, o);
   SharedScratch scratch(context);
   if (x.element_count() > 0 && through_onednn(scratch, o, rows)) return;
   scale_channels(o, inputs[2], inputs[3], false);

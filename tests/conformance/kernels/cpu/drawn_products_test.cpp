@@ -198,14 +198,9 @@ TEST_F(DrawnConvolutions, OfEveryShapeLayoutAndDtypeAreThoseOfLoopsWithTheirGrad
     const Tensor x = numbers(c.x), w = numbers(c.w), dy = numbers(c.y);
     const Tensor bias = draw.one_in(2) ? draw.fill(Tensor(dtype, {c.w[0]}), -2, 2) : Tensor();
     const Tensor y(dtype, c.y, layout()), dx(dtype, c.x, layout()), dw(dtype, c.w, layout());
-    // Before, the kernel says how much scratch it is going to take.
-    const auto run = [&](const std::string& kernel, const Tensor& to, const std::vector<Tensor>& from) {
-      const i64 foretold = bench.workspace_of(kernel + ".workspace", {to}, from, &c.a);
-      EXPECT_EQ(bench.workspace_of(kernel, {to}, from, &c.a), foretold) << kernel;
-    };
-    run("conv", y, {x, w, bias});
-    run("conv_backward_input", dx, {dy, w});
-    run("conv_backward_weight", dw, {dy, x});
+    bench.run("conv", {y}, {x, w, bias}, &c.a);
+    bench.run("conv_backward_input", {dx}, {dy, w}, &c.a);
+    bench.run("conv_backward_weight", {dw}, {dy, x}, &c.a);
     const Doubles xs = numbers_of(x), ws = numbers_of(w), dys = numbers_of(dy), biases = numbers_of(bias);
     Doubles ys(dys.size()), dxs(xs.size()), dws(ws.size());
     const i64 positions = product_of_sizes(c.y) / c.y[0] / c.y[1];
