@@ -212,7 +212,7 @@ void make_nest(Nest& nest, const TensorView* const* views, int operands, bool pe
     nest.sizes[0] = 1;
     for (int k = 0; k < operands; ++k) nest.strides[k][0] = 0;
   }
-  nest.rank = nest.rank == 0 ? 1 : last + 1;
+  nest.rank = last + 1;
 }
 
 void run_pointwise(const Work& work) {

@@ -180,6 +180,31 @@ TEST_F(Workspace, OfFewRowsOfIntegersIsNone) {
   });
 }
 
+// The weights in oneDNN's order, a part of each thread's, and no second copy of them.
+TEST_F(Workspace, OfIntegersIsThatOfTheirWeightsOnce) {
+  for_threads([](Bench& bench, i64) {
+    constexpr i64 kIn = 512, kOut = 1024;
+    const Tensor x = Tensor(Dtype::kInt8, {1, kIn, 1, 100}, Layout::kChannelsLast).fill([](i64) { return 1; }),
+                 w = Tensor(Dtype::kInt8, {kOut, kIn, 1, 1}).fill([](i64) { return 1; }),
+                 scales = Tensor(Dtype::kFloat32, {kOut}).fill([](i64) { return 1; });
+    const Tensor y(Dtype::kFloat32, {1, kOut, 1, 100}, Layout::kChannelsLast);
+    const QuantizedConvAttributes a{.x_scale = 1};
+    EXPECT_LT(bench.workspace_of("quantized_conv", {y}, {x, w, scales, Tensor()}, &a), 3 * kIn * kOut / 2);
+  });
+}
+
+// Elsewhere all three matrices are there as float32, too.
+TEST_F(Workspace, OfProductsOfBfloat16IsNoneWhereTheProcessorMultipliesThem) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_is("amd")) GTEST_SKIP() << "whether this processor has tiles is not asked here";
+  const bool multiplies = __builtin_cpu_supports("avx512bf16") != 0;
+  for_threads([&](Bench& bench, i64) {
+    const Tensor m = filled(Dtype::kBFloat16, {128, 128}), y(Dtype::kBFloat16, {128, 128});
+    const i64 bytes = bench.workspace_of("matmul", {y}, {m, m, Tensor()});
+    EXPECT_EQ(bytes < 2 * 128 * 128 * 4, multiplies) << bytes;
+  });
+}
+
 // Windows unfolded to columns, for each thread's pictures one at a time; a gradient of the weights for each.
 TEST_F(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
   for_threads([](Bench& bench, i64 threads) {
