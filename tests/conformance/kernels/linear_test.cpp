@@ -365,7 +365,7 @@ struct Plain3x3 {
 // So large that they are computed by tiles: every place of a tile, odd sizes, and each padding.
 TEST(Convolution, LargeOnesMatchLoopsWhereLooked) {
   for_each_bench([](Bench& bench) {
-    if (target().slow || bench.is_whole()) return;  // the cpu's are in cpu/convolution_ways_test.cpp
+    if (target().slow || bench.is_whole()) return;  // the cpu's are in cpu/convolution_tiles_test.cpp
     for (const ConvCase& c : {conv_case({2, 64, 46, 45}, {70, 64, 3, 3}, 1, 1, 1, 1),
                               conv_case({3, 66, 41, 42}, {65, 66, 3, 3}, 1, 0, 1, 1),
                               conv_case({2, 64, 43, 44}, {64, 64, 3, 3}, 1, 2, 1, 1)}) {

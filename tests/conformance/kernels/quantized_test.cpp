@@ -186,6 +186,42 @@ TEST(QuantizedConv, MatchesLoops) {
   });
 }
 
+// No channels, and no columns: the zero point of x is in no sum, as padding is in none.
+TEST(QuantizedConv, OfPicturesWithoutAnElementIsTheBias) {
+  for_each_bench([](Bench& bench) {
+    struct Case {
+      Sizes x, w, y;
+      i64 padding;
+    };
+    for (const Case& c :
+         {Case{{2, 0, 3, 5}, {4, 0, 1, 1}, {2, 4, 3, 5}, 0}, Case{{2, 0, 3, 5}, {4, 0, 3, 3}, {2, 4, 3, 5}, 1},
+          Case{{2, 3, 3, 0}, {4, 3, 3, 3}, {2, 4, 5, 2}, 2}, Case{{2, 8, 0, 3}, {4, 8, 3, 3}, {2, 4, 2, 5}, 2}}) {
+      for (const Dtype dtype : {Dtype::kFloat32, Dtype::kUInt8, Dtype::kInt8}) {
+        for (const bool relu : {false, true}) {
+          SCOPED_TRACE(testing::Message() << to_string(c.x) << " to " << name_of(dtype) << (relu ? ", relu" : ""));
+          const Tensor x(Dtype::kUInt8, c.x, Layout::kChannelsLast), y(dtype, c.y, Layout::kChannelsLast);
+          Tensor w(Dtype::kInt8, c.w), scales(Dtype::kFloat32, {4}), bias(Dtype::kFloat32, {4});
+          w.fill([](i64 i) { return static_cast<double>(i % 3 + 1); });
+          scales.fill([](i64) { return 1; });
+          bias.fill([](i64 i) { return i == 3 ? 400 : i == 2 ? -400 : 3.25 * static_cast<double>(1 - 2 * (i % 2)); });
+          QuantizedConvAttributes a{.x_scale = 0.5, .x_zero_point = 7, .y_scale = 0.5, .relu = relu};
+          a.y_zero_point = dtype == Dtype::kFloat32 ? 0 : 5;
+          a.window.padding[0] = a.window.padding[1] = c.padding;
+          bench.run("quantized_conv", {y}, {x, w, scales, bias}, &a);
+          const i64 plane = c.y[2] * c.y[3];
+          expect_near(
+              y,
+              [&](i64 i) {
+                const double added = bias.real(i / plane % 4), sum = relu ? std::max(added, 0.0) : added;
+                return dtype == Dtype::kFloat32 ? sum : rounded(sum / a.y_scale, 5, dtype);
+              },
+              0, "y");
+        }
+      }
+    }
+  });
+}
+
 TEST(QuantizedConvPlanar, MatchesLoops) {
   for_each_bench([](Bench& bench) {
     if (!bench.has("quantized_conv_planar")) return;  // the cpu has it only where its processor is faster so

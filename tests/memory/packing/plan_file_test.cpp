@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace tenon::packing {
 namespace {
 
@@ -90,6 +94,74 @@ TEST(PlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(refusal_of(changed(text, "parameter", "perimeter")), HasSubstr("x.plan:7: there is no purpose"));
   EXPECT_THAT(refusal_of(changed(text, "height 6080", "height 6144")), HasSubstr("the file was changed"));
   EXPECT_THAT(refusal_of(mended(changed(text, "height 6080", "height 6144"))), HasSubstr("end at the plan's height"));
+}
+
+/// The example with another line for its second block, in which @ is that block's offset, and a checksum that fits.
+std::string with_block(std::string line) {
+  const std::string text = text_of(example()), offset = std::to_string(example().blocks[1].offset);
+  for (std::size_t at = line.find('@'); at != std::string::npos; at = line.find('@')) line.replace(at, 1, offset);
+  return mended(changed(text, "- 0 64 " + offset + " 64 1 2", line));
+}
+
+TEST(PlanFile, RefusesEachFieldOfABlockBeyondItsBound) {
+  const std::string fields = "a block has seven fields: purpose, stream, bytes, offset, size, from, until";
+  const std::string lives = "a block that does not live from its own request on";
+  const std::string small = "a block that is smaller than its request";
+  const std::string granules = "an offset or a size that is not a multiple of 64";
+  ASSERT_EQ(refusal_of(text_of(example())), "read");
+  const std::string long_text(50, '7');
+  const std::pair<const char*, std::string> cases[] = {
+      {"- 0 64 @ 64 1 2 3", fields},
+      {"- 0 64 @ 64 1", fields},
+      {"- 0 64 @  64 1 2", fields},
+      {"-", fields},
+      {"- 0 x @ 64 1 2", "expected a number below 2^62, not 'x'"},
+      {"- 0 64 @ 64 1 77777777777777777777777777777777777777777777777777",
+       "expected a number below 2^62, not '" + long_text.substr(0, 40) + "'"},
+      {"77777777777777777777777777777777777777777777777777 0 64 @ 64 1 2",
+       "there is no purpose '" + long_text.substr(0, 40) + "'"},
+      {"- 2 64 @ 64 1 2", "a stream's number is above that of the request"},
+      {"- 0 64 @ 64 0 2", lives},
+      {"- 0 64 @ 64 2 3", lives},
+      {"- 0 64 @ 64 1 1", lives},
+      {"- 0 0 @ 64 1 2", small},
+      {"- 0 65 @ 64 1 2", small},
+      {"- 0 64 @1 64 1 2", granules},
+      {"- 0 64 @ 65 1 2", granules}};
+  for (const auto& [line, refusal] : cases) EXPECT_EQ(refusal_of(with_block(line)), "x.plan:8: " + refusal) << line;
+  for (const char* line : {"- 1 64 @ 64 1 2", "- 0 1 @ 64 1 2", "- 0 64 @ 64 1 2\r", "# a remark\n - 0 64 @ 64 1 2 ",
+                           "\n\n- 0 64 @ 64 1 2"})
+    EXPECT_EQ(refusal_of(with_block(line)), "read") << line;
+  // Remarks and lines of nothing are counted.
+  EXPECT_EQ(refusal_of(with_block("# a remark\n\n- 2 64 @ 64 1 2")),
+            "x.plan:10: a stream's number is above that of the request");
+}
+
+TEST(PlanFile, ItsHeadersLinesAreQuotedUpToFortyCharacters) {
+  const std::string text = text_of(example()), end = " is no number that a plan has, for it goes on and on";
+  EXPECT_EQ(refusal_of(changed(text, "tenon-plan 1", "tenon-plan " + std::string(30, '2'))),
+            "x.plan:1: a plan of version " + std::string(20, '2') +
+                "; this Tenon reads version 1. Make the plan anew: tenon plan HISTORY -o FILE");
+  EXPECT_EQ(refusal_of(changed(text, "height 6080", "heights 6080" + end)),
+            "x.plan:4: expected 'height', not '" + ("heights 6080" + end).substr(0, 40) + "'");
+  EXPECT_EQ(refusal_of(std::string(60, 'h')),
+            "x.plan:1: expected 'tenon-plan', not '" + std::string(40, 'h') + "'; this is not a plan of `tenon plan`");
+  EXPECT_EQ(refusal_of(changed(text, "blocks 3", "blocks " + std::string(60, '3'))),
+            "x.plan:3: expected a number below 2^62, not '" + std::string(40, '3') + "'");
+  EXPECT_EQ(refusal_of(text.substr(0, text.rfind("checksum"))), "x.plan:10: the plan ends here, before its checksum");
+}
+
+TEST(PlanFile, AsManyBlocksAsItHasBytesAreLookedForAndNoMore) {
+  const std::string text = changed(text_of(example()), "blocks 3", "blocks 0003");
+  const auto with = [&](std::size_t count) {
+    std::string number = std::to_string(count);
+    number.insert(0, 4 - number.size(), '0');
+    return changed(text, "blocks 0003", "blocks " + number);
+  };
+  EXPECT_EQ(refusal_of(mended(with(3))), "read");
+  EXPECT_THAT(refusal_of(with(text.size())), StartsWith("x.plan:10: a block has seven fields"));
+  EXPECT_EQ(refusal_of(with(text.size() + 1)), "x.plan:5: more blocks than the file has bytes");
+  EXPECT_EQ(refusal_of(with(9999)), "x.plan:5: more blocks than the file has bytes");
 }
 
 TEST(PlanFile, RefusesBlocksThatOverlap) {

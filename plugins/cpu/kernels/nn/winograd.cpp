@@ -12,6 +12,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/linalg/gemm.h"
 #include "kernels/nn/convolution.h"
@@ -56,8 +57,8 @@ i64 row_floats(const Tiling& t, i64 width) { return 5 * room_of_row(t) + larger(
 // Clears the first four rows and the line of zeros, which stands for what lies outside of a picture `width` wide.
 const float* cleared_rows(float* rows, const Tiling& t, i64 width) {
   float* const zeros = rows + 5 * room_of_row(t);
-  for (i64 k = 0; k < 4 * room_of_row(t); ++k) rows[k] = 0;
-  for (i64 k = 0; k < width; ++k) zeros[k] = 0;
+  std::memset(rows, 0, static_cast<std::size_t>(4 * room_of_row(t)) * sizeof(float));
+  std::memset(zeros, 0, static_cast<std::size_t>(width) * sizeof(float));
   return zeros;
 }
 
@@ -65,7 +66,6 @@ const float* cleared_rows(float* rows, const Tiling& t, i64 width) {
 void transform_inputs(const Pictures& x, const Tiling& t, i64 padding, i64 first, i64 lines, float* to, float* rows) {
   const i64 room = room_of_row(t), tiles = lines * t.columns, step = x.channels * tiles;
   const float* const zeros = cleared_rows(rows, t, x.width);
-  const i64 used = smaller(x.width, room - padding);
   float* __restrict t0 = rows;
   float* __restrict t1 = rows + room;
   float* __restrict t2 = rows + 2 * room;
@@ -74,11 +74,10 @@ void transform_inputs(const Pictures& x, const Tiling& t, i64 padding, i64 first
     for (i64 line = 0; line < lines; ++line) {
       const i64 n = (first + line) / t.rows, top = (first + line) % t.rows * 2 - padding;
       const float* plane = x.plane(n, c);
-      const float* r[4];
-      for (i64 i = 0; i < 4; ++i) r[i] = top + i >= 0 && top + i < x.height ? plane + (top + i) * x.width : zeros;
-      const float *r0 = r[0], *r1 = r[1], *r2 = r[2], *r3 = r[3];
+      const auto row = [&](i64 at) { return at >= 0 && at < x.height ? plane + at * x.width : zeros; };
+      const float *r0 = row(top), *r1 = row(top + 1), *r2 = row(top + 2), *r3 = row(top + 3);
 #pragma GCC ivdep
-      for (i64 k = 0; k < used; ++k) {
+      for (i64 k = 0; k < x.width; ++k) {
         t0[k + padding] = r0[k] - r2[k];
         t1[k + padding] = r1[k] + r2[k];
         t2[k + padding] = r2[k] - r1[k];
@@ -202,10 +201,10 @@ void transform_gradients(const Pictures& dy, const Tiling& t, i64 first, i64 lin
 
 // G w G' of one window of 3 x 3; `flipped`: of the window turned by half a turn. Points lie `step` apart.
 void transform_window(const float* w, bool flipped, float* to, i64 step) {
-  float g[9], rows[4][3];
-  for (int k = 0; k < 9; ++k) g[k] = w[flipped ? 8 - k : k];
+  float rows[4][3];
+  const auto weight = [&](int k) { return w[flipped ? 8 - k : k]; };
   for (int j = 0; j < 3; ++j) {
-    const float a = g[j], b = g[3 + j], c = g[6 + j];
+    const float a = weight(j), b = weight(3 + j), c = weight(6 + j);
     rows[0][j] = a;
     rows[1][j] = (a + b + c) * 0.5F;
     rows[2][j] = (a - b + c) * 0.5F;

@@ -185,8 +185,7 @@ void make_nest(Nest& nest, const TensorView* const* views, int operands, bool pe
   if (permute) {  // insertion sort: outermost has the largest stride in the first operand, ties keep their order
     for (int i = 1; i < nest.rank; ++i) {
       for (int j = i; j > 0; --j) {
-        const i64 before = nest.strides[0][j - 1], after = nest.strides[0][j];
-        if ((before < 0 ? -before : before) >= (after < 0 ? -after : after)) break;
+        if (nest.strides[0][j - 1] >= nest.strides[0][j]) break;
         const i64 size = nest.sizes[j];
         nest.sizes[j] = nest.sizes[j - 1];
         nest.sizes[j - 1] = size;
@@ -213,7 +212,7 @@ void make_nest(Nest& nest, const TensorView* const* views, int operands, bool pe
     nest.sizes[0] = 1;
     for (int k = 0; k < operands; ++k) nest.strides[k][0] = 0;
   }
-  nest.rank = nest.rank == 0 ? 1 : last + 1;
+  nest.rank = last + 1;
 }
 
 void run_pointwise(const Work& work) {

@@ -189,7 +189,7 @@ class SharedScratch {
   std::size_t bytes_ = 0;
 };
 
-bool through_onednn(SharedScratch& scratch, const Operands& o, bool rows) {
+void through_onednn(SharedScratch& scratch, const Operands& o, bool rows) {
   const ConvShape shape = rows ? shape_of_rows(o.s, o.gathered) : o.s;
   QuantizedConvKey key{.s = shape,
                        .rows = rows,
@@ -204,7 +204,7 @@ bool through_onednn(SharedScratch& scratch, const Operands& o, bool rows) {
   key.slice = cut.slice;
   key.omp_threads = cut.omp_threads;
   const QuantizedConvPlans* plans = quantized_plans(key);
-  if (!plans) return false;
+  if (!plans) fail("cpu: quantized_conv: oneDNN has no implementation of it");
 
   const i64 pieces = (key.units() + key.slice - 1) / key.slice;
   Job job{.o = o, .plans = *plans, .key = key, .parts = std::min(cut.parts, pieces), .pieces = pieces};
@@ -227,40 +227,18 @@ bool through_onednn(SharedScratch& scratch, const Operands& o, bool rows) {
   job.scratch = room + shared;
   run_parts(static_cast<int>(job.parts), &run_part, &job);
   if (job.status != dnnl_success) fail("cpu: quantized_conv: oneDNN reports status %d", static_cast<int>(job.status));
-  return true;
 }
 
-/// Sums in loops, for what oneDNN has no implementation of.
-void in_loops(const Operands& o) {
-  const ConvShape& s = o.s;
-  const i64 in_group = s.in_channels / s.groups, out_group = s.out_channels / s.groups;
-  const auto value = [&](i64 at) {
-    return static_cast<i64>(o.x.dtype == Dtype::kUInt8 ? o.x.as<std::uint8_t>()[at] : o.x.as<std::int8_t>()[at]) -
-           o.a.x_zero_point;
-  };
-  const auto* w = o.w.as<std::int8_t>();
-  for (i64 at = 0; at < s.batch * s.out_plane() * s.out_channels; ++at) {
-    const i64 channel = at % s.out_channels, position = at / s.out_channels % s.out_plane();
-    const i64 picture = at / s.out_channels / s.out_plane(), group = channel / out_group;
-    i64 sum = 0;
-    for (i64 i = 0; i < s.kernel[1]; ++i) {
-      for (i64 j = 0; j < s.kernel[2]; ++j) {
-        const i64 h = position / s.out[2] * s.stride[1] - s.padding[1] + i * s.dilation[1];
-        const i64 v = position % s.out[2] * s.stride[2] - s.padding[2] + j * s.dilation[2];
-        if (h < 0 || h >= s.in[1] || v < 0 || v >= s.in[2]) continue;
-        for (i64 c = 0; c < in_group; ++c) {
-          sum += value(((picture * s.in[1] + h) * s.in[2] + v) * s.in_channels + group * in_group + c) *
-                 w[((channel * in_group + c) * s.kernel[1] + i) * s.kernel[2] + j];
-        }
-      }
-    }
-    float y = static_cast<float>(sum) * o.multipliers[channel] + o.addends[channel];
+/// Of pictures without an element every sum is 0: what is added to a channel is left.
+void of_nothing(const Operands& o) {
+  const bool is_signed = o.y.dtype == Dtype::kInt8;
+  for (i64 at = 0; at < o.y.element_count(); ++at) {
+    float y = o.addends[at % o.s.out_channels];
     if (o.a.relu) y = std::max(y, 0.0F);
     if (o.y.dtype == Dtype::kFloat32) {
       o.y.as<float>()[at] = y;
       continue;
     }
-    const bool is_signed = o.y.dtype == Dtype::kInt8;
     const float rounded = std::nearbyint(y) + static_cast<float>(o.a.y_zero_point);
     const float held = std::clamp(rounded, is_signed ? -128.0F : 0.0F, is_signed ? 127.0F : 255.0F);
     o.y.as<char>()[at] = static_cast<char>(static_cast<std::int32_t>(held));
@@ -296,7 +274,7 @@ void group_by_group(KernelContext& context, const Operands& o) {
                         .addends = o.addends + group * s.out_channels,
                         .a = o.a,
                         .gathered = false};
-    if (!through_onednn(scratch, part, /*rows=*/false)) in_loops(part);
+    through_onednn(scratch, part, /*rows=*/false);
     for (i64 i = 0; i < y_pixels; ++i)
       std::memcpy(o.y.as<char>() + (i * o.s.out_channels + group * s.out_channels) * y_bytes,
                   y.as<char>() + i * s.out_channels * y_bytes, row);
@@ -328,7 +306,7 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
   if (y.element_count() == 0) return;
   const ConvShape s = conv_shape(x, w, y, a.window);
   const bool pointwise = is_pointwise(s) && s.stride[1] == 1 && s.stride[2] == 1;
-  if (pointwise && s.groups == 1 && in_few_rows(s, inputs, y, a)) return;
+  if (pointwise && in_few_rows(s, inputs, y, a)) return;
   auto* channels = static_cast<float*>(context.scratch(static_cast<std::size_t>(2 * s.out_channels) * sizeof(float)));
   const bool gathered = !pointwise && s.groups == 1 && s.in_channels <= kFewChannels;
   const Operands o{.s = s,
@@ -339,14 +317,13 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
                    .addends = channels + s.out_channels,
                    .a = a,
                    .gathered = gathered};
-  const bool rows = gathered || pointwise;
-  scale_channels(o, inputs[2], inputs[3], rows && a.x_zero_point != 0);
+  const bool rows = gathered || pointwise, is_empty = x.element_count() == 0;
+  scale_channels(o, inputs[2], inputs[3], rows && !is_empty && a.x_zero_point != 0);
+  if (is_empty) return of_nothing(o);
   const bool is_depthwise = s.groups == s.in_channels && s.groups == s.out_channels;
-  if (x.element_count() > 0 && s.groups > 1 && !is_depthwise && !rows) return group_by_group(context, o);
+  if (s.groups > 1 && !is_depthwise) return group_by_group(context, o);
   SharedScratch scratch(context);
-  if (x.element_count() > 0 && through_onednn(scratch, o, rows)) return;
-  scale_channels(o, inputs[2], inputs[3], false);
-  in_loops(o);
+  through_onednn(scratch, o, rows);
 }
 
 }  // namespace

@@ -74,9 +74,10 @@ TEST_F(Workspace, OfPagedAttentionIsThatOfARowOfScoresForEachThread) {
     i64 count, length, heads, shared, depth, page;
   };
   for_threads([](Bench& bench, i64 threads) {
-    for (const Case& c : {Case{1, 1, 1, 1, 1, 4}, Case{1, 13, 8, 2, 8, 4}, Case{1, 30, 10, 5, 3, 8},
-                          Case{1, 9, 8, 1, 4, 16}, Case{1, 9, 9, 1, 4, 16}, Case{1, 9, 140, 2, 2, 3},
-                          Case{2, 9, 4, 2, 8, 4}, Case{64, 70, 1, 1, 4, 8}, Case{65, 70, 1, 1, 4, 8}}) {
+    for (const Case& c :
+         {Case{1, 1, 1, 1, 1, 4}, Case{1, 13, 8, 2, 8, 4}, Case{1, 30, 10, 5, 3, 8}, Case{1, 9, 8, 1, 4, 16},
+          Case{1, 9, 9, 1, 4, 16}, Case{1, 9, 18, 2, 4, 16}, Case{1, 9, 140, 2, 2, 3}, Case{2, 9, 4, 2, 8, 4},
+          Case{64, 70, 1, 1, 4, 8}, Case{65, 70, 1, 1, 4, 8}}) {
       for (const Dtype dtype : kFloats) {
         SCOPED_TRACE(::testing::Message() << c.count << " of " << c.length << ", " << c.heads << " heads on "
                                           << c.shared << " " << name_of(dtype));
@@ -141,6 +142,69 @@ TEST_F(Workspace, OfWeightsAloneIsThatOfABlockOfTheirRowsForEachThread) {
   });
 }
 
+// Up to 64 rows of unsigned integers that become numbers are multiplied by weights where they lie. All others are
+// oneDNN's, which needs the scales of its channels.
+TEST_F(Workspace, OfFewRowsOfIntegersIsNone) {
+  if (!benches().front()->has("quantized_conv_planar")) GTEST_SKIP() << "the processor has no products of such rows";
+  struct Case {
+    const char* what;
+    Sizes x;
+    i64 stride, groups;
+    Dtype from, to;
+    bool is_none;
+  };
+  const Dtype u8 = Dtype::kUInt8, s8 = Dtype::kInt8, f32 = Dtype::kFloat32;
+  for_threads([&](Bench& bench, i64) {
+    for (const Case& c :
+         {Case{"one row", {1, 6, 1, 1}, 1, 1, u8, f32, true}, Case{"64 rows", {1, 6, 1, 64}, 1, 1, u8, f32, true},
+          Case{"64 places of pictures", {4, 6, 2, 8}, 1, 1, u8, f32, true},
+          Case{"65 rows", {1, 6, 1, 65}, 1, 1, u8, f32, false},
+          Case{"signed ones", {1, 6, 1, 64}, 1, 1, s8, f32, false},
+          Case{"of which integers are wanted", {1, 6, 1, 64}, 1, 1, u8, u8, false},
+          Case{"every other row", {1, 6, 3, 9}, 2, 1, u8, f32, false},
+          Case{"groups", {1, 6, 1, 8}, 1, 2, u8, f32, false}}) {
+      SCOPED_TRACE(c.what);
+      const Sizes y_sizes{c.x[0], 4, (c.x[2] - 1) / c.stride + 1, (c.x[3] - 1) / c.stride + 1};
+      const Tensor x = Tensor(c.from, c.x, Layout::kChannelsLast).fill([](i64 i) {
+        return static_cast<double>(i % 7);
+      }),
+                   w = Tensor(s8, {4, 6 / c.groups, 1, 1}).fill([](i64 i) { return static_cast<double>(i % 5 - 2); }),
+                   scales = Tensor(f32, {4}).fill([](i64) { return 1; });
+      const Tensor y(c.to, y_sizes, Layout::kChannelsLast);
+      QuantizedConvAttributes a{.x_scale = 1, .y_scale = 1};
+      a.window.groups = c.groups;
+      a.window.stride[0] = a.window.stride[1] = c.stride;
+      const i64 bytes = bench.workspace_of("quantized_conv", {y}, {x, w, scales, Tensor()}, &a);
+      EXPECT_EQ(bytes == 0, c.is_none) << bytes;
+    }
+  });
+}
+
+// The weights in oneDNN's order, a part of each thread's, and no second copy of them.
+TEST_F(Workspace, OfIntegersIsThatOfTheirWeightsOnce) {
+  for_threads([](Bench& bench, i64) {
+    constexpr i64 kIn = 512, kOut = 1024;
+    const Tensor x = Tensor(Dtype::kInt8, {1, kIn, 1, 100}, Layout::kChannelsLast).fill([](i64) { return 1; }),
+                 w = Tensor(Dtype::kInt8, {kOut, kIn, 1, 1}).fill([](i64) { return 1; }),
+                 scales = Tensor(Dtype::kFloat32, {kOut}).fill([](i64) { return 1; });
+    const Tensor y(Dtype::kFloat32, {1, kOut, 1, 100}, Layout::kChannelsLast);
+    const QuantizedConvAttributes a{.x_scale = 1};
+    EXPECT_LT(bench.workspace_of("quantized_conv", {y}, {x, w, scales, Tensor()}, &a), 3 * kIn * kOut / 2);
+  });
+}
+
+// Elsewhere all three matrices are there as float32, too.
+TEST_F(Workspace, OfProductsOfBfloat16IsNoneWhereTheProcessorMultipliesThem) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_is("amd")) GTEST_SKIP() << "whether this processor has tiles is not asked here";
+  const bool multiplies = __builtin_cpu_supports("avx512bf16") != 0;
+  for_threads([&](Bench& bench, i64) {
+    const Tensor m = filled(Dtype::kBFloat16, {128, 128}), y(Dtype::kBFloat16, {128, 128});
+    const i64 bytes = bench.workspace_of("matmul", {y}, {m, m, Tensor()});
+    EXPECT_EQ(bytes < 2 * 128 * 128 * 4, multiplies) << bytes;
+  });
+}
+
 // Windows unfolded to columns, for each thread's pictures one at a time; a gradient of the weights for each.
 TEST_F(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
   for_threads([](Bench& bench, i64 threads) {
@@ -151,13 +215,9 @@ TEST_F(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
         Tensor y(Dtype::kFloat64, dy.sizes()), dx(Dtype::kFloat64, x.sizes()), dw(Dtype::kFloat64, w.sizes());
         const ConvAttributes a{.groups = groups};
         const i64 rows = 4 / groups * 6, parts = std::min(threads, batch), columns = pieces(rows * 15 * 8, 64) * 64;
-        for (const char* suffix : {"", ".workspace"}) {
-          EXPECT_EQ(bench.workspace_of(std::string("conv") + suffix, {y}, {x, w, Tensor()}, &a), parts * columns);
-          EXPECT_EQ(bench.workspace_of(std::string("conv_backward_input") + suffix, {dx}, {dy, w}, &a),
-                    parts * columns);
-          EXPECT_EQ(bench.workspace_of(std::string("conv_backward_weight") + suffix, {dw}, {dy, x}, &a),
-                    parts * (columns + 6 * rows * 8));
-        }
+        EXPECT_EQ(bench.workspace_of("conv", {y}, {x, w, Tensor()}, &a), parts * columns);
+        EXPECT_EQ(bench.workspace_of("conv_backward_input", {dx}, {dy, w}, &a), parts * columns);
+        EXPECT_EQ(bench.workspace_of("conv_backward_weight", {dw}, {dy, x}, &a), parts * (columns + 6 * rows * 8));
       }
     }
   });

@@ -1,50 +1,21 @@
-// The ways in which the cpu backend computes convolutions of float32: by tiles of windows of 3 x 3, and as products of
-// pictures for windows of one element. Of small whole numbers, so that each way's sums are exact and equal those of
-// loops bit by bit. The workspace that a way takes says that it was taken.
+// Convolutions of float32 by tiles of windows of 3 x 3, as the cpu backend computes them, held to loops bit by bit. The
+// workspace that a way takes says that it was taken.
 #include <tenon/kernel/attributes/linear.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "cpu_case.h"
+#include "whole_numbers.h"
 
 namespace tenon::conformance {
 namespace {
 
 using ConvolutionTiles = CpuCase;
-using ConvolutionProducts = CpuCase;
-using Numbers = std::vector<float>;
-
-i64 product_of(const Sizes& sizes) {
-  i64 count = 1;
-  for (const i64 size : sizes) count *= size;
-  return count;
-}
-Numbers whole_numbers(const Sizes& sizes, std::uint64_t seed, i64 most = 2) {
-  Random random(seed);
-  Numbers all(static_cast<std::size_t>(product_of(sizes)));
-  for (float& one : all) one = static_cast<float>(random.integer(-most, most + 1));
-  return all;
-}
-float* floats(const Tensor& tensor) { return static_cast<float*>(tensor.view().data); }
-Tensor tensor_of(const Sizes& sizes, const Numbers& numbers) {
-  Tensor tensor(Dtype::kFloat32, sizes);
-  std::copy(numbers.begin(), numbers.end(), floats(tensor));
-  return tensor;
-}
-/// Where the first element is that differs; -1: nowhere.
-i64 first_difference(const Tensor& got, const std::function<float(i64)>& expected) {
-  const float* const from = floats(got);
-  for (i64 i = 0; i < got.count(); ++i)
-    if (from[i] != expected(i)) return i;
-  return -1;
-}
 
 /// One picture and windows of 3 x 3 with stride 1; further pictures are its multiples.
 struct Tiled {
@@ -150,44 +121,64 @@ TEST_F(ConvolutionTiles, OfOnePictureWhoseLastOnesAreHalf) { expect_tiles({64, 6
 TEST_F(ConvolutionTiles, OfPicturesThatFillThemWithoutPadding) { expect_tiles({65, 64, 34, 34, 0}, {1, 2}); }
 TEST_F(ConvolutionTiles, OfChunksThatGoAcrossPicturesWithWidePadding) { expect_tiles({64, 64, 25, 26, 2}, {1}); }
 
+// Corners, where one tile alone reads the element and one of its two lines of outputs alone needs it, and others.
 TEST_F(ConvolutionTiles, AnInfiniteElementReachesItsOwnSumsAlone) {
-  const ConvAttributes a = window_of(1);
-  const Numbers ones(static_cast<std::size_t>(64 * 46 * 45), 1.0F), weights(64 * 64 * 9, 1.0F);
-  const auto is_near = [](i64 one, i64 other) { return one - other >= -1 && one - other <= 1; };
+  constexpr i64 kChannels = 64, kHeight = 46, kWidth = 47;
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const Sizes picture{1, kChannels, kHeight, kWidth};
+  const auto ones = [](const Sizes& sizes) {
+    return tensor_of(sizes, Numbers(static_cast<std::size_t>(product_of(sizes)), 1.0F));
+  };
+  // How many of three taps from `first` on lie in a line of `size`.
+  const auto taps = [](i64 first, i64 size) { return std::min(first + 3, size) - std::max<i64>(first, 0); };
+  const auto is_read = [](i64 first, i64 place) { return place >= first && place < first + 3; };
   for_each_bench([&](Bench& bench) {
     bench.driver().set_threads(1);
-    const Tensor w = tensor_of({64, 64, 3, 3}, weights);
-    for (const Sizes& at : {Sizes{0, 0, 0}, Sizes{63, 45, 44}, Sizes{30, 23, 22}, Sizes{1, 44, 1}}) {
-      const Tensor x = tensor_of({1, 64, 46, 45}, ones), dy = tensor_of({1, 64, 46, 45}, ones);
-      const i64 place = (at[0] * 46 + at[1]) * 45 + at[2];
-      Tensor y(Dtype::kFloat32, dy.sizes()), dx(Dtype::kFloat32, x.sizes()), dw(Dtype::kFloat32, w.sizes());
-      floats(x)[place] = -std::numeric_limits<float>::infinity();
-      bench.run("conv", {y}, {x, w, Tensor()}, &a);
-      bench.run("conv_backward_weight", {dw}, {dy, x}, &a);
-      floats(dy)[place] = std::numeric_limits<float>::infinity();
-      bench.run("conv_backward_input", {dx}, {dy, w}, &a);
-      const auto rows = [](i64 i) { return i % 46 == 0 || i % 46 == 45 ? 2 : 3; };
-      const auto columns = [](i64 i) { return i % 45 == 0 || i % 45 == 44 ? 2 : 3; };
-      const auto with = [&](float infinity) {
-        return [&, infinity](i64 i) {
-          const i64 row = i / 45 % 46, column = i % 45;
-          return is_near(row, at[1]) && is_near(column, at[2]) ? infinity
-                                                               : static_cast<float>(64 * rows(row) * columns(column));
+    const Tensor w = ones({kChannels, kChannels, 3, 3});
+    for (const i64 padding : {0, 1, 2}) {
+      const ConvAttributes a = window_of(padding);
+      const i64 height = kHeight + 2 * padding - 2, width = kWidth + 2 * padding - 2;
+      for (const Sizes& at : {Sizes{0, 0, 0}, Sizes{63, kHeight - 1, kWidth - 1}, Sizes{30, 23, 22}, Sizes{1, 44, 1},
+                              Sizes{5, kHeight - 1, 20}}) {
+        SCOPED_TRACE(::testing::Message() << "padding " << padding << ", at " << to_string(at));
+        const i64 place = (at[0] * kHeight + at[1]) * kWidth + at[2];
+        // Of outputs of (rows, columns) whose windows begin `before` the picture.
+        const auto sums = [&](i64 before, i64 rows, i64 columns, float infinity) {
+          return [&, before, rows, columns, infinity](i64 i) {
+            const i64 row = i / columns % rows - before, column = i % columns - before;
+            return is_read(row, at[1]) && is_read(column, at[2])
+                       ? infinity
+                       : static_cast<float>(kChannels * taps(row, kHeight) * taps(column, kWidth));
+          };
         };
-      };
-      EXPECT_EQ(first_difference(y, with(-std::numeric_limits<float>::infinity())), -1) << to_string(at);
-      EXPECT_EQ(first_difference(dx, with(std::numeric_limits<float>::infinity())), -1) << to_string(at);
-      EXPECT_EQ(first_difference(dw,
-                                 [&](i64 i) {
-                                   const i64 tap = i % 9, row = tap / 3, column = tap % 3;
-                                   // The element is read by all taps but those that would be beyond a border.
-                                   const i64 r = at[1] + 1 - row, c = at[2] + 1 - column;
-                                   const bool reads = r >= 0 && r < 46 && c >= 0 && c < 45 && i / 9 % 64 == at[0];
-                                   return reads ? -std::numeric_limits<float>::infinity()
-                                                : static_cast<float>((row == 1 ? 46 : 45) * (column == 1 ? 45 : 44));
-                                 }),
-                -1)
-          << to_string(at);
+        const Tensor x = ones(picture), dy = ones({1, kChannels, height, width});
+        Tensor y(Dtype::kFloat32, dy.sizes()), dw(Dtype::kFloat32, w.sizes());
+        floats(x)[place] = -kInfinite;
+        bench.run("conv", {y}, {x, w, Tensor()}, &a);
+        EXPECT_EQ(first_difference(y, sums(padding, height, width, -kInfinite)), -1);
+        bench.run("conv_backward_weight", {dw}, {dy, x}, &a);
+        EXPECT_EQ(first_difference(
+                      dw,
+                      [&](i64 i) {
+                        const i64 down = i % 9 / 3 - padding, right = i % 3 - padding;
+                        // The outputs whose window has this tap inside the picture.
+                        const auto outputs = [](i64 tap, i64 from, i64 to) {
+                          return std::min(to, from - tap) - std::max<i64>(0, -tap);
+                        };
+                        const i64 r = at[1] - down, c = at[2] - right;
+                        const bool reads = r >= 0 && r < height && c >= 0 && c < width && i / 9 % kChannels == at[0];
+                        return reads
+                                   ? -kInfinite
+                                   : static_cast<float>(outputs(down, kHeight, height) * outputs(right, kWidth, width));
+                      }),
+                  -1);
+        // The gradient of a picture of that size: windows over `slopes`, padded by what is left of two.
+        const Tensor slopes = ones(picture);
+        Tensor dx(Dtype::kFloat32, {1, kChannels, kHeight + 2 - 2 * padding, kWidth + 2 - 2 * padding});
+        floats(slopes)[place] = kInfinite;
+        bench.run("conv_backward_input", {dx}, {slopes, w}, &a);
+        EXPECT_EQ(first_difference(dx, sums(2 - padding, dx.size(2), dx.size(3), kInfinite)), -1);
+      }
     }
   });
 }
@@ -267,128 +258,6 @@ TEST_F(ConvolutionTiles, AreTakenWithinTheirBoundsWithTheRoomThatTheyNeed) {
                 tile_workspace(c.batch, channels, c.height, c.width, width, c.threads, weights, 0));
     expect_room("conv_backward_weight", w, {y, x},
                 tile_workspace(c.batch, channels, height, width, std::max(c.width, width), c.threads, 0, weights));
-  }
-}
-
-/// Windows of one element over up to three spatial dimensions.
-struct Pointwise {
-  i64 batch, in, out;
-  Sizes input, stride;
-
-  Sizes output() const {
-    Sizes all;
-    for (std::size_t d = 0; d < input.size(); ++d) all.push_back((input[d] - 1) / stride[d] + 1);
-    return all;
-  }
-  Sizes sizes(i64 channels, const Sizes& plane) const {
-    Sizes all{batch, channels};
-    all.insert(all.end(), plane.begin(), plane.end());
-    return all;
-  }
-  Sizes weight() const {
-    Sizes all{out, in};
-    all.resize(2 + input.size(), 1);
-    return all;
-  }
-  ConvAttributes attributes() const {
-    ConvAttributes a{.spatial = static_cast<std::int32_t>(input.size())};
-    for (std::size_t d = 0; d < input.size(); ++d) a.stride[d] = stride[d];
-    return a;
-  }
-  /// The positions of the input's plane that are read, one after the other.
-  Sizes places() const {
-    Sizes all;
-    for (i64 i = 0; i < product_of(output()); ++i) {
-      const Sizes at = coordinates(i, output());
-      i64 place = 0;
-      for (std::size_t d = 0; d < input.size(); ++d) place = place * input[d] + at[d] * stride[d];
-      all.push_back(place);
-    }
-    return all;
-  }
-};
-
-std::vector<Pointwise> pointwise_cases() {
-  return {{1, 1, 1, {1}, {1}},
-          {2, 3, 5, {7}, {3}},
-          {1, 9, 31, {191}, {1}},
-          {5, 9, 33, {192}, {1}},
-          {4, 33, 64, {16, 12}, {1, 1}},
-          {7, 20, 65, {15, 13}, {1, 1}},
-          {5, 40, 70, {9, 7}, {1, 1}},
-          {9, 16, 96, {5, 6}, {1, 1}},
-          {3, 17, 32, {29, 27}, {2, 2}},
-          {10, 8, 97, {9, 8}, {2, 3}},
-          {1, 64, 100, {14, 14}, {1, 1}},
-          {3, 6, 40, {5, 4, 7}, {2, 1, 3}},
-          {2, 5, 34, {3, 9, 10}, {1, 2, 1}},
-          {6, 24, 48, {1, 1}, {1, 1}},
-          {70, 10, 64, {2, 3}, {1, 1}}};
-}
-
-TEST_F(ConvolutionProducts, OfWindowsOfOneElementAreThoseOfLoops) {
-  Bench& bench = *benches().front();
-  bench.enter();
-  for (const Pointwise& p : pointwise_cases()) {
-    const Sizes x_sizes = p.sizes(p.in, p.input), y_sizes = p.sizes(p.out, p.output()), places = p.places();
-    const i64 plane = product_of(p.output()), in_plane = product_of(p.input);
-    const Numbers x = whole_numbers(x_sizes, 3, 3), w = whole_numbers({p.out, p.in}, 5, 3),
-                  dy = whole_numbers(y_sizes, 7, 3), bias = whole_numbers({p.out}, 11, 3);
-    Numbers y(dy.size()), dx(x.size()), dw(w.size());
-    for (i64 n = 0; n < p.batch; ++n) {
-      for (i64 o = 0; o < p.out; ++o) {
-        for (i64 c = 0; c < p.in; ++c) {
-          const float weight = w[static_cast<std::size_t>(o * p.in + c)];
-          for (i64 k = 0; k < plane; ++k) {
-            const auto to = static_cast<std::size_t>((n * p.out + o) * plane + k),
-                       from = static_cast<std::size_t>((n * p.in + c) * in_plane + places[static_cast<std::size_t>(k)]);
-            y[to] += weight * x[from];
-            dx[from] += weight * dy[to];
-            dw[static_cast<std::size_t>(o * p.in + c)] += dy[to] * x[from];
-          }
-        }
-      }
-    }
-    const ConvAttributes a = p.attributes();
-    for (const int threads : {1, 2, 3}) {
-      SCOPED_TRACE(::testing::Message() << to_string(x_sizes) << " to " << p.out << ", " << threads << " threads");
-      bench.driver().set_threads(threads);
-      const Tensor tx = tensor_of(x_sizes, x), tw = tensor_of(p.weight(), w), tdy = tensor_of(y_sizes, dy);
-      Tensor ty(Dtype::kFloat32, y_sizes), with(Dtype::kFloat32, y_sizes), tdx(Dtype::kFloat32, x_sizes),
-          tdw(Dtype::kFloat32, p.weight());
-      const i64 room = bench.workspace_of("conv", {ty}, {tx, tw, Tensor()}, &a);
-      bench.run("conv", {with}, {tx, tw, tensor_of({p.out}, bias)}, &a);
-      const i64 room_back = bench.workspace_of("conv_backward_input", {tdx}, {tdy, tw}, &a);
-      const i64 room_of_weight = bench.workspace_of("conv_backward_weight", {tdw}, {tdy, tx}, &a);
-      const auto same_as = [](const Numbers& wanted) {
-        return [&wanted](i64 i) { return wanted[static_cast<std::size_t>(i)]; };
-      };
-      EXPECT_EQ(first_difference(ty, same_as(y)), -1);
-      EXPECT_EQ(first_difference(with,
-                                 [&](i64 i) {
-                                   return y[static_cast<std::size_t>(i)] +
-                                          bias[static_cast<std::size_t>(i / plane % p.out)];
-                                 }),
-                -1);
-      EXPECT_EQ(first_difference(tdx, same_as(dx)), -1);
-      EXPECT_EQ(first_difference(tdw, same_as(dw)), -1);
-
-      // Planes below three quarters of 256 columns lie side by side, in room for each thread; so do those of which a
-      // stride reads some. Less than 200,000 products are one thread's.
-      const i64 used = p.batch * plane * p.out * p.in < 200'000 ? 1 : threads;
-      const i64 each = (p.batch + used - 1) / used;
-      const i64 beside = plane >= 192 ? 1 : std::min(each, (256 + plane - 1) / plane);
-      const i64 parts = std::min((p.batch + beside - 1) / beside, used);
-      const i64 gathered = (beside > 1 || plane != in_plane ? p.in : 0) + (beside > 1 ? p.out : 0);
-      const i64 of_part = (gathered * beside * plane + 15) / 16 * 16 * 4;
-      EXPECT_EQ(room, parts * of_part);
-      EXPECT_EQ(room_back, parts * of_part);
-      // The gradient of the weights is divided by its rows, 32 at least.
-      EXPECT_EQ(room_of_weight, std::clamp<i64>(p.out / 32, 1, parts == 1 ? 1 : threads) * of_part);
-      EXPECT_EQ(bench.workspace_of("conv.workspace", {ty}, {tx, tw, Tensor()}, &a), room);
-      EXPECT_EQ(bench.workspace_of("conv_backward_input.workspace", {tdx}, {tdy, tw}, &a), room_back);
-      EXPECT_EQ(bench.workspace_of("conv_backward_weight.workspace", {tdw}, {tdy, tx}, &a), room_of_weight);
-    }
   }
 }
 
