@@ -95,6 +95,7 @@ struct CountingPointer {
 
 TEST_F(CapturedStates, LieInBlocksOfTheHeap) {
   static Counter outside;
+  outside = {};  // also when the test is repeated
   const CountingPointer elsewhere(&outside);
   const TensorHook hook = [elsewhere](const Tensor& gradient) { return gradient * elsewhere.object->owners; };
   EXPECT_EQ(outside.owners, 2U);
