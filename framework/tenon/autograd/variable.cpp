@@ -329,7 +329,11 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
     if (meta_of(view.base)->grad_fn) {
       IntrusivePtr<Node> fresh(new ViewOfBase(view.base, *this));
       if (meta->retains_grad) forget_retained(*meta);
-      replaced = std::exchange(meta->grad_fn, std::move(fresh));
+      {
+        const ListedChange change;
+        meta->grad_fn.swap(fresh);
+      }
+      replaced = std::move(fresh);
       meta->output_nr = 0;
       if (meta->retains_grad) list_retained(*meta);
     }

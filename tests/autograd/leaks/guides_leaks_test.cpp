@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <support/meant_leaks.h>
+
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -139,6 +141,7 @@ LeakReport detached_alias() {
 
 int line_of_hook = 0;
 LeakReport captured_hook() {
+  const tenon::test::MeantLeaks meant;
   Net net;
   LeakWatch watch;
   for (int step = 0; step < kSteps; ++step) {

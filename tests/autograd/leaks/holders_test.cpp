@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <support/meant_leaks.h>
+
 #include <algorithm>
 #include <map>
 #include <random>
@@ -58,6 +60,7 @@ struct Drawn {
   std::map<std::uint64_t, Captured> captured;  ///< by the tensor's number on the list
 
  private:
+  test::MeantLeaks meant_;  // hooks capture tensors whose histories lead to them
   std::size_t below(std::size_t count) { return random() % count; }
   Tensor any() { return held[below(held.size())]; }
 
