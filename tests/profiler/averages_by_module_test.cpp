@@ -2,12 +2,16 @@
 #include "profiler/small_model.h"
 
 #include <tenon/nn/containers/sequential.h>
+#include <tenon/nn/parallel.h>
 
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -34,8 +38,8 @@ TEST(AveragesByModule, HoldWhatHappensInAModuleAndBelow) {
   ASSERT_TRUE(root != nullptr && encoder != nullptr && head != nullptr);
   EXPECT_EQ(encoder->count, 1);
   EXPECT_GT(encoder->self_cpu_time_total, 0);
-  EXPECT_DOUBLE_EQ(root->cpu_time_total,
-                   root->self_cpu_time_total + encoder->self_cpu_time_total + head->self_cpu_time_total);
+  EXPECT_NEAR(root->cpu_time_total,
+              root->self_cpu_time_total + encoder->self_cpu_time_total + head->self_cpu_time_total, 1e-6);
 }
 
 /// A tree of two layers in a "main", which is called once; two types of them.
@@ -120,6 +124,56 @@ TEST(AveragesByModule, TellModelsOfOneTypeApartByTheirOwnNames) {
   const AverageList rows = profile.key_averages(GroupBy::kModule);
   for (const char* key : {"teacher", "teacher.fc", "student", "student.fc"})
     EXPECT_NE(rows.find(key), nullptr) << key << "\n" << rows.table();
+}
+
+TEST(AveragesByModule, TellARootFromAPathOfItsName) {
+  struct NamedImpl : nn::Module {
+    explicit NamedImpl(const std::string& name) : Module(name) { head = register_module("head", nn::Linear(4, 4)); }
+    Tensor forward(const Tensor& x) { return head(x); }
+    nn::Linear head{nullptr};
+  };
+  NamedImpl root("head"), other("net");
+  Profile profile;
+  record(profile, [&] {
+    root.forward(ones({2, 4}));
+    other.forward(ones({2, 4}));
+  });
+  std::set<std::string> keys;
+  for (const profiler::EventAverage& row : profile.key_averages(GroupBy::kModule).rows())
+    EXPECT_TRUE(keys.insert(row.key).second) << row.key;
+  for (const char* key : {"head", "head.head", "net", "net.head"}) EXPECT_EQ(keys.count(key), 1U) << key;
+}
+
+TEST(AveragesByModule, HaveCallsOfModulesThatRunOnSeveralDevices) {
+  Generator generator;
+  Profile profile;
+  record(profile, [&] { nn::parallel::data_parallel(generator, ones({2, 8}), std::vector<Device>{kCPU}); });
+  const AverageList rows = profile.key_averages(GroupBy::kModule);
+  ASSERT_NE(rows.find("Generator"), nullptr) << rows.table();
+  EXPECT_EQ(rows.find("Generator")->count, 1);
+}
+
+TEST(AveragesByModule, LinkABackwardNodeToItsOwnThreadsOperator) {
+  Profile profile;
+  record(profile, [] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+      threads.emplace_back([] {
+        Generator model;
+        for (int step = 0; step < 60; ++step) model(ones({2, 8})).sum().backward();
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  const auto& events = profile.recording().events;
+  int links = 0;
+  for (const profiler::Event& event : events) {
+    if (event.kind != profiler::EventKind::kBackward || event.forward < 0) continue;
+    const profiler::Event& forward = events[static_cast<std::size_t>(event.forward)];
+    EXPECT_EQ(forward.thread, event.thread);
+    EXPECT_LE(forward.start_ns, event.start_ns);
+    ++links;
+  }
+  EXPECT_GE(links, 2 * 60 * 3);
 }
 
 TEST(AveragesByModule, NameTheRootWhereAPathIsSharedAlone) {

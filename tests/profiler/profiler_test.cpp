@@ -255,5 +255,13 @@ TEST(Profile, BeginsTheTotalsOfMemoryWithWhatIsThere) {
   EXPECT_EQ(profile.recording().memory[0].bytes, 40);
 }
 
+TEST(Profile, OfAScheduleThatRecordedNothingYetSaysSo) {
+  Profile profile({.profile_memory = true, .schedule = profiler::schedule({.wait = 5})});
+  profile.start();
+  profile.step();
+  profile.stop();
+  EXPECT_THAT([&] { profile.key_averages(); }, ThrowsMessage<Error>(HasSubstr("a step that it records by step 1")));
+}
+
 }  // namespace
 }  // namespace tenon::test

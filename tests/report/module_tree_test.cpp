@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,52 @@ TEST(ModuleTree, KnowsTheRootOfAModelByItsCallsAndByItsParameters) {
   ASSERT_GE(tree.size(), 2U);
   EXPECT_EQ(tree[0].module, "Scaled");
   EXPECT_EQ(tree[0].parameters, (8U + 64 * 8 + 8) * 4);
+}
+
+/// Its weight is made before it is known what for.
+struct RegisteredImpl : nn::Module {
+  RegisteredImpl() { weight = register_parameter("weight", randn({100, 10})); }
+  Tensor weight;
+};
+TENON_MODULE(Registered);
+
+TEST(ModuleTree, AParameterIsItsModulesWhateverItWasMadeFor) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  memory::Attribution attribution(stack, stack.stats());
+  {
+    const Registered first, second;
+    for (int round = 0; round < 2; ++round) {
+      train::name_owners(attribution, *first, nullptr);
+      attribution.check(stack.stats(), "named");
+      std::size_t bytes = 0;
+      for (const memory::AttributedBytes& row : attribution.report().live)
+        if (row.module == "Registered") bytes += row.bytes;
+      EXPECT_EQ(bytes, 100U * 10 * 4);
+      const Tensor more = ones({1 << 20});  // the peak takes in what has changed
+    }
+  }
+  attribution.check(stack.stats(), "ended");
+  const memory::AttributionReport report = attribution.report();
+  EXPECT_EQ(report.disagreement, "");
+  for (const memory::AttributedBytes& row : report.live) EXPECT_NE(row.module, "Registered");
+}
+
+TEST(ModuleTree, WhatIsLoadedOrClonedIsOfTheSamePurpose) {
+  const auto parameter_bytes = [] {
+    return device_state(kCPU)
+        .allocator()
+        .stats()
+        .requested_by_purpose[static_cast<std::size_t>(Purpose::kParameter)]
+        .current;
+  };
+  nn::Linear layer(100, 100);
+  const std::int64_t before = parameter_bytes();
+  const auto clone = layer->clone();
+  EXPECT_EQ(parameter_bytes() - before, (100 * 100 + 100) * 4);
+  std::stringstream stream;
+  save(layer, stream);
+  load(layer, stream);
+  EXPECT_EQ(parameter_bytes() - before, (100 * 100 + 100) * 4);
 }
 
 struct StudentImpl : ScaledImpl {};

@@ -138,6 +138,7 @@ void Module::forget_registered(Module& copy) {
 }
 
 void Module::copy_registered(Module& copy, const std::optional<Device>& device) const {
+  const PurposeGuard purpose(Purpose::kParameter);
   if (forward_override_) copy.forward_override_ = forward_override_->for_clone(*this, copy);
   copy_tensors(parameters_, copy.parameters_, device, "parameters", "register_parameter()");
   copy_tensors(buffers_, copy.buffers_, device, "buffers", "register_buffer()");

@@ -95,6 +95,7 @@ std::vector<Tensor> parallel_apply(std::vector<ModuleType>& modules, const std::
   if (modules.size() != inputs.size()) throw Error("Must have as many inputs as modules");
   if (devices && devices->size() != modules.size()) throw Error("Must have as many devices as modules");
   return detail::apply_all(modules.size(), [&](std::size_t i) {
+    const ModuleScope scope(*modules[i]);
     const Tensor output = modules[i]->forward(inputs[i]);
     return output.to(devices ? (*devices)[i] : inputs[i].device(), output.scalar_type());
   });
@@ -112,6 +113,7 @@ Tensor data_parallel(ModuleType module, const std::tuple<Inputs...>& inputs,
   const Device destination = output_device.value_or(places.front());
   if (places.size() == 1) {
     module->to(places.front());
+    const ModuleScope scope(*module);
     const Tensor output =
         std::apply([&](const auto&... x) { return module->forward(x.to(places.front(), x.scalar_type())...); }, inputs);
     return output.to(destination, output.scalar_type());
@@ -122,6 +124,7 @@ Tensor data_parallel(ModuleType module, const std::tuple<Inputs...>& inputs,
   detail::keep_first(places, parts.front().size());
   auto replicas = replicate(module, places);
   const auto outputs = detail::apply_all(replicas.size(), [&](std::size_t i) {
+    const ModuleScope scope(*replicas[i]);
     const Tensor output = std::apply([&](const auto&... part) { return replicas[i]->forward(part.at(i)...); }, parts);
     return output.to(places[i], output.scalar_type());
   });

@@ -59,7 +59,8 @@ class TENON_API AverageList {
  public:
   AverageList(std::vector<EventAverage> rows, const Recording& of);
 
-  const std::vector<EventAverage>& rows() const { return rows_; }
+  const std::vector<EventAverage>& rows() const& { return rows_; }
+  std::vector<EventAverage> rows() && { return std::move(rows_); }
   std::vector<EventAverage>::const_iterator begin() const { return rows_.begin(); }
   std::vector<EventAverage>::const_iterator end() const { return rows_.end(); }
   std::size_t size() const { return rows_.size(); }

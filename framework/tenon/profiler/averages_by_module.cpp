@@ -138,8 +138,8 @@ class ModuleReader {
   /// By the path; in the trees that share a path with another, the root's name stands before each.
   static void name(std::vector<EventAverage>& rows, const std::map<Place, std::size_t>& numbers) {
     std::map<std::string, std::vector<std::string>> roots_of_path;
-    for (const auto& [place, number] : numbers)
-      if (!place.path.empty()) roots_of_path[place.path].push_back(place.root);
+    for (const auto& [place, number] : numbers)  // a root stands among them by its name
+      roots_of_path[place.path.empty() ? place.root : place.path].push_back(place.root);
     std::set<std::string> shared;
     for (const auto& [path, roots] : roots_of_path)
       if (roots.size() > 1) shared.insert(roots.begin(), roots.end());

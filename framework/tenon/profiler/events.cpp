@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -53,7 +54,8 @@ class Symbols {
     auto [found, is_new] = known_.try_emplace(addresses);
     if (is_new) {
       const std::vector<StackFrame> frames = symbolize(addresses);
-      for (const std::size_t own : own_frames(frames)) found->second.push_back(shown_frame(frames[own]));
+      for (const std::size_t own : own_frames(frames))
+        if (!is_machinery(frames[own])) found->second.push_back(shown_frame(frames[own]));
     }
     return found->second;
   }
@@ -93,17 +95,7 @@ class Reader {
     }
     for (MemoryEvent& event : recording_.memory) event.allocated_bytes = live[event.device.str()] += event.bytes;
     std::ranges::stable_sort(recording_.marks, {}, &Mark::time_ns);
-    std::map<std::pair<const void*, std::uint64_t>, std::int64_t> makers;
-    for (std::size_t i = 0; i < recording_.events.size(); ++i) {
-      const Event& event = recording_.events[i];
-      if (event.kind == EventKind::kOperator && event.node != nullptr)
-        makers[{event.node, event.sequence}] = static_cast<std::int64_t>(i);
-    }
-    for (Event& event : recording_.events) {
-      if (event.kind != EventKind::kBackward) continue;
-      const auto maker = makers.find({event.node, event.sequence});
-      if (maker != makers.end()) event.forward = maker->second;
-    }
+    link_backward();
     for (const StrayActivity& stray : recorder_.strays())
       add(stray.device, stray.activity.stream, stray.activity, kNone);
     recording_.why_not_traced = recorder_.why_not_traced();
@@ -119,6 +111,24 @@ class Reader {
   }
 
  private:
+  /// Numbers of nodes are counted by thread, and an address is a node's after that of another has ended: a node is of
+  /// the last operator before it that made one of that number there.
+  void link_backward() {
+    std::map<std::pair<const void*, std::uint64_t>, std::map<std::int64_t, std::int64_t>> makers;  // by when they began
+    for (std::size_t i = 0; i < recording_.events.size(); ++i) {
+      const Event& event = recording_.events[i];
+      if (event.kind == EventKind::kOperator && event.node != nullptr)
+        makers[{event.node, event.sequence}][event.start_ns] = static_cast<std::int64_t>(i);
+    }
+    for (Event& event : recording_.events) {
+      if (event.kind != EventKind::kBackward) continue;
+      const auto found = makers.find({event.node, event.sequence});
+      if (found == makers.end()) continue;
+      const auto later = found->second.upper_bound(event.start_ns);
+      if (later != found->second.begin()) event.forward = std::prev(later)->second;
+    }
+  }
+
   struct Open {
     std::int64_t event;
     std::int64_t inside_ns = 0;  ///< of the visible events in it

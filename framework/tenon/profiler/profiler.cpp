@@ -100,6 +100,9 @@ class Profile::Impl {
   const Recording& recorded(const char* what) const {
     if (!has_started_)
       throw Error(fmt::format("{}: nothing was recorded: call start() and stop() of the profiler before", what));
+    if (!has_recorded_ && !recorder_)
+      throw Error(fmt::format(
+          "{}: nothing was recorded: the schedule had not come to a step that it records by step {}", what, step_));
     return recording();
   }
 
@@ -126,12 +129,13 @@ class Profile::Impl {
     const bool is_worth_it = tells && action_ != ProfilerAction::kWarmup;
     recording_ = recorder_->finish();
     recorder_.reset();
+    has_recorded_ = true;
     if (is_worth_it && options_.on_trace_ready) options_.on_trace_ready(owner_);
   }
 
   Profile& owner_;
   const ProfileOptions options_;
-  bool is_started_ = false, is_paused_ = false, has_started_ = false;
+  bool is_started_ = false, is_paused_ = false, has_started_ = false, has_recorded_ = false;
   std::int64_t step_ = 0;
   ProfilerAction action_ = ProfilerAction::kNone;
   std::unique_ptr<Recorder> recorder_;

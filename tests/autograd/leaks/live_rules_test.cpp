@@ -122,7 +122,8 @@ TEST(LiveTables, OfBlocksBeginWithTheirSumAndNumber) {
 
 TEST(LiveRecordingRules, EndsWithTheLastOneAndNestedOnesLeaveTheOuterOne) {
   EXPECT_EQ(refusal_of([] { memory::mark(); }),
-            "a mark on cpu:0: nothing is known of what lives there; keep a tenon::memory::LiveRecording");
+            "a mark on cpu:0: nothing is known of what lives there; keep a tenon::memory::LiveRecording, and end no "
+            "history of the device (stop_memory_history) while it lives");
   {
     const LiveRecording outer;
     EXPECT_EQ(outer.device().str(), "cpu:0");

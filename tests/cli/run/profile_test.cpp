@@ -46,7 +46,10 @@ TEST_F(RunProfile, WithStacksNamesCallSitesInItsTablesAndFoldedStacks) {
   EXPECT_THAT(text("res/profile.txt"), HasSubstr("Source Location"));
   EXPECT_THAT(text("res/profile.txt"), HasSubstr(": tenon::nn::LinearImpl::forward"));
   EXPECT_THAT(text("res/profile.folded"),
-              testing::ContainsRegex(": tenon::nn::LinearImpl::forward;[^;]*: tenon::linear;aten::linear"));
+              testing::ContainsRegex("(^|\n)ProfilerStep#[0-9]+;.*: tenon::nn::LinearImpl::forward;[^;]*: "
+                                     "tenon::linear;aten::linear"));
+  for (const char* file : {"res/profile.txt", "res/profile.folded", "res/profile.chrome.json"})
+    EXPECT_THAT(text(file), testing::Not(HasSubstr("RunProfile"))) << file;
 }
 
 TEST_F(RunProfile, HasPhasesOfTheStepInItsTrace) {

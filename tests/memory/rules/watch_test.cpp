@@ -140,7 +140,23 @@ TEST(AttributionRules, ADisagreementNamesItsFirstPurposeAndStays) {
   stack->deallocate(block);
 }
 
-TEST(AttributionRules, ABlockThatMayHaveAnOwnerIsItsOwnersWhereverItWasMade) {
+TEST(AttributionRules, AnOverAlignedBlockCountsAsTheAllocatorCountsIt) {
+  AddressOnlySource source;
+  const auto stack = test::make_stack(source);
+  const Request request{.bytes = 1000, .alignment = 4 * kMaxAlignment};
+  const Block older = stack->allocate(request);
+  Attribution attribution(*stack, stack->stats());
+  const Block block = stack->allocate(request);
+  attribution.check(stack->stats(), "both");
+  EXPECT_EQ(attribution.report().live_bytes, static_cast<std::size_t>(stack->stats().requested_bytes.current));
+  stack->deallocate(older);
+  stack->deallocate(block);
+  attribution.check(stack->stats(), "none");
+  EXPECT_EQ(attribution.report().disagreement, "");
+  EXPECT_EQ(attribution.report().live_bytes, 0U);
+}
+
+TEST(AttributionRules, ABlockIsItsOwnersWhereverAndForWhatItWasMade) {
   AddressOnlySource source;
   const auto stack = test::make_stack(source);
   const Block older = stack->allocate({.bytes = 300, .purpose = Purpose::kParameter});
@@ -153,10 +169,7 @@ TEST(AttributionRules, ABlockThatMayHaveAnOwnerIsItsOwnersWhereverItWasMade) {
   }
   Rows wanted{{"//other/parameter", {300, 0}}};
   for (int purpose = 0; purpose < kPurposeCount; ++purpose) {
-    const auto which = static_cast<Purpose>(purpose);
-    const bool may = which == Purpose::kParameter || which == Purpose::kGradient || which == Purpose::kOptimizerState ||
-                     which == Purpose::kCast;
-    wanted[(may ? "mine//other/" : "//other/") + std::string(name_of(which))] = {
+    wanted["mine//other/" + std::string(name_of(static_cast<Purpose>(purpose)))] = {
         100 + static_cast<std::size_t>(purpose), 1};
   }
   EXPECT_EQ(rows_of(attribution.report().live), wanted);

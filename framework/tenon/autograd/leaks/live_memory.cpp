@@ -165,8 +165,10 @@ std::string live_tensors_text(std::size_t most) {
 Mark mark(std::string name, Device device) {
   const DeviceState& state = device_state(device);
   if (!state.history().recording() || !state.history().settings().keeps_live) {
-    throw Error(fmt::format("a mark on {}: nothing is known of what lives there; keep a tenon::memory::LiveRecording",
-                            state.device().str()));
+    throw Error(
+        fmt::format("a mark on {}: nothing is known of what lives there; keep a tenon::memory::LiveRecording, and "
+                    "end no history of the device (stop_memory_history) while it lives",
+                    state.device().str()));
   }
   return {.name = std::move(name), .device = state.device(), .blocks = state.history().live_blocks()};
 }

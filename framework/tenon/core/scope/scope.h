@@ -67,8 +67,8 @@ struct CopyCall {
 struct MemoryCall {
   const AllocatorStack* stack = nullptr;
   const void* address = nullptr;
-  std::size_t bytes = 0;           ///< as requested
-  std::size_t block_bytes = 0;     ///< as handed out
+  std::size_t bytes = 0;        ///< as requested, with what a policy is asked for more for an alignment above its own
+  std::size_t block_bytes = 0;  ///< as handed out
   std::size_t reserved_bytes = 0;  ///< what the allocator has of its device
   std::uint64_t stream = 0;
   std::uint8_t purpose = 0;   ///< a tenon::Purpose

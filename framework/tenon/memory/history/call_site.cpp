@@ -113,6 +113,8 @@ bool ends_in_operator(std::string_view name) {
 
 }  // namespace
 
+bool is_machinery(const StackFrame& frame) { return is_tenons(frame) && is_tenons_machinery(frame); }
+
 std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
   const auto those = [&](auto is_one) {
     std::vector<std::size_t> some;

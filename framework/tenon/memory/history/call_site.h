@@ -18,6 +18,9 @@ namespace tenon {
 /// or the innermost.
 TENON_API std::vector<std::size_t> own_frames(std::span<const StackFrame> frames);
 
+/// Whether a frame is one of Tenon's that every stack has: of the allocator, of a run, of the program `tenon`.
+TENON_API bool is_machinery(const StackFrame& frame);
+
 /// The name of a function of C++ without parameters and unnamed namespaces, those of functions around it left out as
 /// well: "main::{lambda(int)#1}::operator()" of "main::{lambda(int)#1}::operator()(int) const"; others as they are.
 TENON_API std::string without_parameters(std::string_view name);

@@ -19,11 +19,18 @@ namespace {
 /// Whether somebody listens to what is allocated and freed.
 bool are_calls_told() noexcept { return (scopes::wanted() & scopes::kWantsMemory) != 0; }
 
+/// What stands behind the cookie of a block whose alignment no policy has to honour.
+struct OverAligned {
+  Block inner;
+};
+
+/// In bytes as the allocator's figures have them: those of an over-aligned block are what was asked of the policy.
 scopes::MemoryCall told_of(const AllocatorStack& stack, const Block& block, std::size_t reserved_bytes) noexcept {
   const Request& request = block.request;
+  const bool is_over_aligned = request.alignment > kMaxAlignment;
   return {.stack = &stack,
           .address = block.data,
-          .bytes = request.bytes,
+          .bytes = is_over_aligned ? static_cast<OverAligned*>(block.cookie)->inner.request.bytes : request.bytes,
           .block_bytes = block.bytes,
           .reserved_bytes = reserved_bytes,
           .stream = request.stream.id,
@@ -31,11 +38,6 @@ scopes::MemoryCall told_of(const AllocatorStack& stack, const Block& block, std:
           .elements = static_cast<std::uint8_t>(request.elements),
           .label = request.label};
 }
-
-/// What stands behind the cookie of a block whose alignment no policy has to honour.
-struct OverAligned {
-  Block inner;
-};
 
 }  // namespace
 

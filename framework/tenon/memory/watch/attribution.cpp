@@ -176,7 +176,20 @@ void Attribution::own(const void* address, const Owner& owner, std::size_t bytes
       add(*table, now, {size, 1});
     }
   }
-  if (found != live_.end() && found->second.key.block != 0) owners_[found->second.key.block] = owner;
+  if (found == live_.end()) return;
+  Live& live = found->second;
+  if (live.key.block == 0) {  // made for something else: a parameter of random numbers that a program registered
+    Key own = live.key;
+    own.block = ++blocks_;
+    const Amount amount{static_cast<std::int64_t>(live.bytes), 1};
+    const auto later = pending_.find(live.key);
+    for (Table* table : {&now_, later != pending_.end() && later->second.bytes >= amount.bytes ? &pending_ : &peak_}) {
+      add(*table, live.key, {-amount.bytes, -amount.blocks});
+      add(*table, own, amount);
+    }
+    live.key = own;
+  }
+  owners_[live.key.block] = owner;
 }
 
 void Attribution::check(const MemoryStats& stats, std::string_view when) {
@@ -222,7 +235,7 @@ Attribution::Roots Attribution::roots_to_name_locked() const {
   for (const Table* table : {&now_, &peak_}) {
     for (const auto& [key, amount] : *table) {
       const Owner owner = owner_locked(key);
-      if (!owner.path.empty()) roots_of_path[owner.path].insert(owner.root);
+      roots_of_path[owner.path.empty() ? owner.root : owner.path].insert(owner.root);  // a root by its name
     }
   }
   Roots shared;

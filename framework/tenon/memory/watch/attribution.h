@@ -111,9 +111,9 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   Attribution(const Attribution&) = delete;
   Attribution& operator=(const Attribution&) = delete;
 
-  /// The block at that address belongs to that module, wherever it was allocated: a parameter, its gradient or state.
-  /// One that was there before this attribution, of so many `bytes` as requested and that purpose, is known from then
-  /// on.
+  /// The block at that address belongs to that module, wherever and for what it was allocated: a parameter, its
+  /// gradient or state. One that was there before this attribution, of so many `bytes` as requested and that purpose,
+  /// is known from then on.
   TENON_API void own(const void* address, const Owner& owner, std::size_t bytes = 0, Purpose purpose = Purpose::kOther);
   /// An operator or a node uses the block at that address now.
   TENON_API void used(const void* address);

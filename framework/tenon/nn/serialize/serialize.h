@@ -2,6 +2,7 @@
 // file, a stream, or functions that take and give bytes.
 #pragma once
 
+#include <tenon/memory/purpose.h>
 #include <tenon/nn/containers/module_holder.h>
 #include <tenon/nn/module.h>
 #include <tenon/nn/serialize/archive.h>
@@ -73,12 +74,27 @@ void save(const std::vector<Tensor>& tensors, To&&... to) {
   for (std::size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
   archive.save_to(std::forward<To>(to)...);
 }
+namespace detail {
+/// What memory is for that is read for a Value.
+template <class Value>
+Purpose purpose_of_loaded(const Value& value) {
+  if constexpr (
+      requires { value->named_parameters(); } || requires { value.named_parameters(); })
+    return Purpose::kParameter;
+  else if constexpr (requires { value.param_groups(); })
+    return Purpose::kOptimizerState;
+  else
+    return current_purpose();
+}
+}  // namespace detail
+
 /// load(module, "model.safetensors"), load(tensor, stream, device): behind the value stands what load_from() of an
 /// InputArchive takes. A defined tensor, hence every parameter and buffer, stays on its device, where libtorch takes
 /// the archive's. Undefined tensors and the states of optimisers come on the archive's, which is the CPU unless one is
 /// given.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {
+  const PurposeGuard purpose(detail::purpose_of_loaded(value));
   InputArchive archive;
   archive.load_from(std::forward<From>(from)...);
   archive >> value;

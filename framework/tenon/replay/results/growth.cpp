@@ -146,7 +146,8 @@ bool told_by_requests(const Trace& trace, const std::vector<bool>& is_freed, Bea
 
 std::string why_unknown(std::size_t steps) {
   if (steps == 0) return "no mark names a step, and no requests come equally often, as those of a step do";
-  return fmt::format("{} steps are too few to tell growth: there have to be more than {}", steps, kLeastStepsOfGrowth);
+  return fmt::format("{} too few to tell growth: there have to be more than {}",
+                     steps == 1 ? "one step is" : fmt::format("{} steps are", steps), kLeastStepsOfGrowth);
 }
 
 }  // namespace

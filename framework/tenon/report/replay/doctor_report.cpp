@@ -232,9 +232,8 @@ std::string holders(const replay::Diagnosis& diagnosis) {
   for (const auto& [site, holder] : diagnosis.holders) bytes += holder.bytes, blocks += holder.blocks;
   if (bytes == 0) return {};
   if (diagnosis.holders.size() == 1 && diagnosis.holders.front().second.stack == 0)
-    return "The recording has no call stacks: which functions held this is not known. Snapshots may have them: those "
-           "of "
-           "PyTorch, and those that `tenon run` writes with report.stacks=true.\n";
+    return "The recording has no call stacks: which functions held this is not known. Snapshots may have them: "
+           "PyTorch's, and memory.pickle of `tenon run --record snapshot` with report.stacks=true.\n";
   std::string text = fmt::format("Who held the {} that lived or were asked for at the peak ({} blocks):\n",
                                  format_bytes(bytes), blocks);
   for (const auto& [site, holder] : diagnosis.holders) {

@@ -16,7 +16,8 @@ namespace {
 constexpr const char* kMarkInPyTorch =
     "Record ten steps or more with call stacks, and mark each, so that leaks are found and named:\n"
     "  torch.cuda.memory._record_memory_history(stacks=\"all\", max_entries=1_000_000)\n"
-    "  with torch.profiler.record_function(f\"step {i}\"): ...  # one step\n";
+    "  with torch.profiler.record_function(f\"step {i}\"): ...  # one step\n"
+    "A run of `tenon run` marks its steps itself: let it have more of them, with report.stacks=true.\n";
 constexpr const char* kMark =
     "Record ten steps or more, and mark the end of each, so that leaks are found: a line `m step 3` of the file, or "
     "ProfilerStep#3 of a profiler's trace.\n";
