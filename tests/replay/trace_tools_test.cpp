@@ -65,6 +65,14 @@ TEST(Difference, NamesTheFirstEvent) {
   EXPECT_EQ(difference(a, read_one("a 0 10 0\n")).first_event, 1u) << "it ends";
 }
 
+TEST(Difference, SaysWhichOfThemEndsAndWhatTheOtherGoesOnWith) {
+  Trace whole = read_one("a 0 10 0\na 1 20 3\n"), part = read_one("a 0 10 0\n");
+  whole.name = "whole";
+  part.name = "part";
+  EXPECT_EQ(difference(whole, part).what, "part ends, whole goes on with a of 20 bytes on stream 3");
+  EXPECT_EQ(difference(part, whole).what, "part ends, whole goes on with a of 20 bytes on stream 3");
+}
+
 TEST(Difference, SaysWhatTellsTwoFreesApart) {
   const Trace a = read_one("a 0 10 0\nf 0\n");
   const Trace b = read_one("a 0 10 0\nm tenon:deferred 0\nf 0\n");

@@ -8,7 +8,10 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <span>
 
 namespace tenon {
 
@@ -57,11 +60,12 @@ DetectAnomalyGuard::~DetectAnomalyGuard() { AnomalyMode::set_enabled(previous_en
 
 std::string capture_stack() {
   void* frames[48];
-  const int count = backtrace(frames, 48);
+  const auto count = static_cast<std::size_t>(backtrace(frames, static_cast<int>(std::size(frames))));
   std::string text;
-  for (int i = 2; i < count; ++i) {  // without this function and the node's constructor
+  // Without this function and the node's constructor.
+  for (void* const frame : std::span(frames, count).subspan(std::min<std::size_t>(count, 2))) {
     Dl_info info{};
-    if (dladdr(frames[i], &info) == 0) continue;
+    if (dladdr(frame, &info) == 0) continue;
     std::string line = "  ";
     if (info.dli_sname) {
       line += demangled(info.dli_sname);
@@ -70,7 +74,7 @@ std::string capture_stack() {
       char offset[32];
       std::snprintf(
           offset, sizeof offset, "+0x%zx",
-          static_cast<std::size_t>(static_cast<const char*>(frames[i]) - static_cast<const char*>(info.dli_fbase)));
+          static_cast<std::size_t>(static_cast<const char*>(frame) - static_cast<const char*>(info.dli_fbase)));
       line += offset;
     }
     line += std::string(" (") + (info.dli_fname ? info.dli_fname : "?") + ")";

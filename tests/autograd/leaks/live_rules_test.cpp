@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <regex>
 #include <string>
@@ -31,6 +32,20 @@ using memory::MarkDiff;
 /// The text; places of the program have their first function alone.
 std::string words_of(const std::string& text) {
   return std::regex_replace(text, std::regex("(program::[a-z_]*|  [^ ][^\\n]*) \\([a-z_]*\\.cpp:[^\\n]*"), "$1");
+}
+
+TEST(LiveTensors, AreListedOnWhenARecordingOfBlocksAloneEnds) {
+  const LiveRecording recording;
+  { const LiveRecording of_blocks(kCPU, /*lists_tensors=*/false); }
+  const Tensor kept = program::table_of(77);
+  const auto listed = memory::live_tensors();
+  EXPECT_EQ(std::ranges::count(listed, std::vector<std::int64_t>{77}, &memory::LiveTensor::sizes), 1);
+}
+
+TEST(LiveTensors, AreNotListedByARecordingOfBlocksAlone) {
+  const LiveRecording of_blocks(kCPU, /*lists_tensors=*/false);
+  const Tensor kept = program::table_of(77);
+  EXPECT_TRUE(memory::live_tensors().empty());
 }
 
 TEST(LiveTables, OfADifferenceNameEachSiteSizePurposeAndLabelWithWhatGrewMostFirst) {

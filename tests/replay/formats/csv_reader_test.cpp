@@ -72,6 +72,20 @@ TEST(RmmReader, NamesLineAndReason) {
         << refusal_of(std::string(kRmm) + row);
 }
 
+TEST(RmmReader, TakesPointersAndStreamsOf64BitsAndSizesOf63) {
+  const Trace trace = read_one(std::string(kRmm) + "1,0,allocate,0xffff800000000000,8,0xffffffffffffffff\n" +
+                               "1,0,allocate,0x8000000000000000,8,0\n1,0,free,0xffff800000000000,8,0\n");
+  EXPECT_EQ(trace.facts.allocations, 2U);
+  EXPECT_EQ(trace.facts.end_live_bytes, 8U);
+  EXPECT_EQ(trace.streams, (std::vector<std::uint64_t>{~std::uint64_t{0}, 0}));
+  for (const char* size : {"9223372036854775808", "18446744073709551615", "18446744073709551616"})
+    EXPECT_EQ(refusal_of(std::string(kRmm) + "1,0,allocate,0x10," + size + ",0\n"),
+              std::string("file:2: a size in bytes does not fit in 63 bits: ") + size);
+  for (const char* pointer : {"0x10000000000000000", "0xfffffffffffffffffffffff"})
+    EXPECT_EQ(refusal_of(std::string(kRmm) + "1,0,allocate," + pointer + ",8,0\n"),
+              std::string("file:2: a pointer does not fit in 63 bits: ") + std::string(pointer).substr(2));
+}
+
 TEST(RmmReader, SaysWhatItDoesNotTakeFromALog) {
   const std::string old = "Event Type,Device ID,Address,Stream,Size (bytes),Free Memory,Total Memory,Start,End\n";
   EXPECT_NE(refusal_of(old + "Alloc,0,0x10,0,8,1,2,0.1,0.2\n").find("file:1: a log of RMM 0.14 or older"),

@@ -165,17 +165,16 @@ void over_groups(KernelContext& context, Problem& p) {
   if (is_rehearsal()) return;
   if (p.parts < thread_count()) {  // the product divides itself
     for (i64 group = 0; group < p.groups; ++group) group_of(p, group, p.scratch, &parallel_gemm);
-    return;
+  } else {
+    run_parts(
+        static_cast<int>(p.parts),
+        [](void* state, int part) {
+          const Problem& q = *static_cast<const Problem*>(state);
+          for (i64 group = part; group < q.groups; group += q.parts)
+            group_of(q, group, q.scratch + part * q.scratch_step, &gemm);
+        },
+        &p);
   }
-  run_parts(
-      static_cast<int>(p.parts),
-      [](void* state, int part) {
-        const Problem& q = *static_cast<const Problem*>(state);
-        for (i64 group = part; group < q.groups; group += q.parts) {
-          group_of(q, group, q.scratch + part * q.scratch_step, &gemm);
-        }
-      },
-      &p);
 }
 
 }  // namespace

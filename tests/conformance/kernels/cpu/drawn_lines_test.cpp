@@ -110,6 +110,20 @@ TEST_F(DrawnLines, AreReducedOverEveryChoiceOfDimensions) {
   });
 }
 
+// One running sum would be off in its fourth digit.
+TEST_F(DrawnLines, SumsOfManyElementsKeepTheirDigits) {
+  for_each_bench([](Bench& bench) {
+    constexpr i64 kMany = 65536;
+    const Tensor x = Tensor(Dtype::kFloat32, {2, kMany}).fill([](i64) { return 0.1; });
+    const Tensor all(Dtype::kFloat32, {1, 1}), rows(Dtype::kFloat32, {2, 1});
+    bench.run("sum", {all}, {x});
+    bench.run("sum", {rows}, {x});
+    const double wanted = kMany * static_cast<double>(0.1F);
+    EXPECT_NEAR(all.real(0) / (2 * wanted), 1, 1e-5);
+    for (const i64 row : {0, 1}) EXPECT_NEAR(rows.real(row) / wanted, 1, 1e-5) << row;
+  });
+}
+
 TEST_F(DrawnLines, HaveNormsOfEveryOrderAndVariances) {
   for_draws(150, [](Bench& bench, Draw& draw) {
     const Reduced r = any_reduced(draw);
