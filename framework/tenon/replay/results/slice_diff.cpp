@@ -159,6 +159,7 @@ std::uint64_t outside_requests(const Trace& trace, std::uint64_t event) {
 }
 
 Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
+  constexpr std::uint32_t kNone = 0xffffffff;
   TraceBuilder builder(trace.path);
   from = outside_requests(trace, from);
   to = outside_requests(trace, to);
@@ -177,7 +178,7 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
     ++event;
   }
   std::uint64_t allocation = state.allocations();
-  std::vector<std::uint32_t> slot_of(trace.slot_count);
+  std::vector<std::uint32_t> slot_of(trace.slot_count, kNone);
   state.put(builder, slot_of);
   for (; i < trace.events.size() && event < to; ++i) {
     const TraceEvent& entry = trace.events[i];
@@ -190,7 +191,10 @@ Trace slice(const Trace& trace, std::uint64_t from, std::uint64_t to) {
     if (entry.kind == EventKind::kAllocate) keep_purpose(trace, allocation++, builder);
     const bool has_begun = is_at_seeds && entry.kind == EventKind::kMark &&  // put() has said so
                            trace.marks[entry.bytes] == text_marks::kRecordingStarts;
-    if (!has_begun) builder.repeat(trace, entry, slot_of);
+    const bool has_completed = entry.kind == EventKind::kFreeCompleted && slot_of[entry.slot] == kNone;
+    if (!has_begun && !has_completed) builder.repeat(trace, entry, slot_of);
+    if (entry.kind == EventKind::kFreeCompleted || (entry.kind == EventKind::kFree && !entry.deferred))
+      slot_of[entry.slot] = kNone;
   }
   Trace part = std::move(builder).finish();
   part.format = trace.format;
