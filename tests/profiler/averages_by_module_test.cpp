@@ -109,13 +109,17 @@ TEST(AveragesByModule, KnowModelsWhoseCallsNobodySaw) {
   EXPECT_EQ(rows.find("main.0"), nullptr) << rows.table();
 }
 
+/// A model with a name of its own, and one layer.
+struct NamedImpl : nn::Module {
+  NamedImpl(const std::string& name, const std::string& layer_name) : Module(name) {
+    layer = register_module(layer_name, nn::Linear(4, 4));
+  }
+  Tensor forward(const Tensor& x) { return layer(x); }
+  nn::Linear layer{nullptr};
+};
+
 TEST(AveragesByModule, TellModelsOfOneTypeApartByTheirOwnNames) {
-  struct NamedImpl : nn::Module {
-    explicit NamedImpl(const std::string& name) : Module(name) { fc = register_module("fc", nn::Linear(4, 4)); }
-    Tensor forward(const Tensor& x) { return fc(x); }
-    nn::Linear fc{nullptr};
-  };
-  NamedImpl teacher("teacher"), student("student");
+  NamedImpl teacher("teacher", "fc"), student("student", "fc");
   Profile profile;
   record(profile, [&] {
     teacher.forward(ones({2, 4}));
@@ -127,12 +131,7 @@ TEST(AveragesByModule, TellModelsOfOneTypeApartByTheirOwnNames) {
 }
 
 TEST(AveragesByModule, TellARootFromAPathOfItsName) {
-  struct NamedImpl : nn::Module {
-    explicit NamedImpl(const std::string& name) : Module(name) { head = register_module("head", nn::Linear(4, 4)); }
-    Tensor forward(const Tensor& x) { return head(x); }
-    nn::Linear head{nullptr};
-  };
-  NamedImpl root("head"), other("net");
+  NamedImpl root("head", "head"), other("net", "head");
   Profile profile;
   record(profile, [&] {
     root.forward(ones({2, 4}));

@@ -1,4 +1,5 @@
 // Rows by module: which modules an event was in is found out first, then each adds up what was in it.
+#include <tenon/core/scope/module_place.h>
 #include <tenon/profiler/averages_by_module.h>
 #include <tenon/profiler/event_sums.h>
 
@@ -14,11 +15,7 @@ namespace {
 
 using scopes::ContextId;
 
-/// A module: the root of its tree by its type, and its path there, which is empty for the root itself.
-struct Place {
-  std::string root, path;
-  auto operator<=>(const Place&) const = default;
-};
+using Place = scopes::ModulePlace;
 /// Modules around an event: the innermost one, then for each tree around that the module that called into it. Those
 /// between them are known by their paths.
 using Places = std::vector<Place>;
@@ -137,19 +134,11 @@ class ModuleReader {
 
   /// By the path; in the trees that share a path with another, the root's name stands before each.
   static void name(std::vector<EventAverage>& rows, const std::map<Place, std::size_t>& numbers) {
-    std::map<std::string, std::vector<std::string>> roots_of_path;
-    for (const auto& [place, number] : numbers)  // a root stands among them by its name
-      roots_of_path[place.path.empty() ? place.root : place.path].push_back(place.root);
-    std::set<std::string> shared;
-    for (const auto& [path, roots] : roots_of_path)
-      if (roots.size() > 1) shared.insert(roots.begin(), roots.end());
-    for (const auto& [place, number] : numbers) {
-      std::string& key = rows[number].key;
-      if (place.path.empty())
-        key = place.root.empty() ? kOutsideKey : place.root;
-      else
-        key = place.root.empty() || !shared.contains(place.root) ? place.path : place.root + "." + place.path;
-    }
+    std::set<Place> places;
+    for (const auto& [place, number] : numbers) places.insert(place);
+    const std::set<std::string> named = scopes::roots_to_name(places);
+    for (const auto& [place, number] : numbers)
+      rows[number].key = place == Place() ? kOutsideKey : scopes::shown_name(place, named);
   }
 
   const Recording& recording_;

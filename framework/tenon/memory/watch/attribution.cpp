@@ -231,24 +231,16 @@ Owner Attribution::owner_locked(const Key& key) const {
 }
 
 Attribution::Roots Attribution::roots_to_name_locked() const {
-  std::map<std::string, Roots> roots_of_path;
-  for (const Table* table : {&now_, &peak_}) {
-    for (const auto& [key, amount] : *table) {
-      const Owner owner = owner_locked(key);
-      roots_of_path[owner.path.empty() ? owner.root : owner.path].insert(owner.root);  // a root by its name
-    }
-  }
-  Roots shared;
-  for (const auto& [path, roots] : roots_of_path)
-    if (roots.size() > 1) shared.insert(roots.begin(), roots.end());
-  return shared;
+  std::set<Owner> owners;
+  for (const Table* table : {&now_, &peak_})
+    for (const auto& [key, amount] : *table) owners.insert(owner_locked(key));
+  return scopes::roots_to_name(owners);
 }
 
 /// Without figures.
 AttributedBytes Attribution::row_locked(const Key& key, const Roots& named) const {
   const Owner owner = owner_locked(key);
-  const bool is_named = owner.path.empty() || (!owner.root.empty() && named.contains(owner.root));
-  return {.module = is_named ? owner.root + (owner.path.empty() ? "" : "." + owner.path) : owner.path,
+  return {.module = scopes::shown_name(owner, named),
           .operator_name = std::string(scopes::operator_name(key.context)),
           .phase = name_of(scopes::phase_of(key.context)),
           .purpose = key.purpose,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tenon/core/export.h>
+#include <tenon/core/scope/module_place.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/memory/snapshot.h>
@@ -45,11 +46,8 @@ struct AttributedBytes {
   auto operator<=>(const AttributedBytes&) const = default;
 };
 
-/// A module by the type of the root of its tree, and its path there: empty for the root itself.
-struct Owner {
-  std::string root, path;
-  auto operator<=>(const Owner&) const = default;
-};
+/// The module that a block belongs to.
+using Owner = scopes::ModulePlace;
 
 /// A phase of a step, in that step in which it reached most.
 struct PhaseMemory {
@@ -161,7 +159,6 @@ class TENON_EXPORT Attribution final : private scopes::Listener {
   static void add(Table& table, const Key& key, Amount amount);
   using Roots = std::set<std::string>;
   Owner owner_locked(const Key& key) const;
-  /// Of trees with a path that another one has too.
   Roots roots_to_name_locked() const;
   std::vector<AttributedBytes> composition_locked(const Table& table, const Roots& named) const;
   AttributedBytes row_locked(const Key& key, const Roots& named) const;
