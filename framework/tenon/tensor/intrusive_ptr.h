@@ -51,6 +51,7 @@ class WeaklyKnown : public RefCounted {
  public:
   /// One more reference. The first one shows the whole object to who comes by its address: see try_retain().
   void retain() const { references_.fetch_add(1, std::memory_order_release); }
+  /// The first one, while only the maker counts references.
   void retain_new() const { references_.store(1, std::memory_order_release); }
   /// Gives up a reference: one atomic step. True for the last one.
   bool release() const { return references_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
