@@ -5,7 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <dlfcn.h>
+#include <support/has_sanitizer.h>
+
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -64,14 +65,10 @@ int end_of_a_fork(const std::function<void()>& dies, bool names_frames = false, 
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-bool has_a_sanitizer() {
-  return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr || ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
-}
-
 class CrashNotes : public testing::Test {
  protected:
   void SetUp() override {
-    if (has_a_sanitizer()) GTEST_SKIP() << "signals are left to the sanitizer";
+    if (test::has_a_sanitizer()) GTEST_SKIP() << "signals are left to the sanitizer";
   }
 };
 
