@@ -16,6 +16,7 @@ namespace tenon::cpu {
 
 struct ChannelBlocks;
 struct ConvShape;
+struct IntegerProducts;
 struct MatrixVector;
 struct QuantizedRows;
 
@@ -52,6 +53,8 @@ struct LevelFunctions {
   void (*gemv)(const MatrixVector& product);
   /// kernels/quantized/vnni.h.
   bool (*quantized_rows)(const QuantizedRows& rows);
+  /// kernels/quantized/products.h: on the calling thread.
+  void (*integer_products)(const IntegerProducts& products);
 };
 const LevelFunctions& level_functions();
 void set_level_functions(const LevelFunctions& functions);

@@ -12,7 +12,8 @@ void add_level(const KernelSink& sink) {
                        .winograd_backward_input = &winograd_backward_input,
                        .winograd_backward_weight = &winograd_backward_weight,
                        .gemv = &gemv,
-                       .quantized_rows = &quantized_rows});
+                       .quantized_rows = &quantized_rows,
+                       .integer_products = &integer_products});
   add_unary(sink);
   add_binary(sink);
   add_relations(sink);

@@ -45,7 +45,7 @@ void add_level(const KernelSink& sink);
 
 /// False where the machine or the level has no VNNI: nothing was written.
 bool quantized_rows(const QuantizedRows& rows);
-
+void integer_products(const IntegerProducts& products);
 void gemv(const MatrixVector& product);
 void copy_view(const TensorView& destination, const TensorView& source);
 void to_channel_blocks(void* blocks, const void* plain, const ChannelBlocks& shape);

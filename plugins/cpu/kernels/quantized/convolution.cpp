@@ -1,14 +1,13 @@
-// quantized_conv: integers of 8 bits through oneDNN, sums in 32 bits, in slices over our own pool.
+// quantized_conv: integers of 8 bits through oneDNN, sums in 32 bits, in slices over our own pool; without VNNI, where
+// oneDNN's sums are not exact, by products of 16 bits (convolution_products.cpp).
 //
 // Windows of one element are a product of rows by the weights, and so is whatever has so few channels that oneDNN's
 // loops over four of them run empty: there the windows are gathered into rows first. A zero point of x is then part of
 // what is added to each channel, since every row holds as many elements; beside padding oneDNN counts what lies inside.
-#include <tenon/kernel/attributes/quantization.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
+#include "kernels/quantized/operands.h"
 #include "kernels/quantized/plan.h"
 #include "kernels/quantized/vnni.h"
 #include "kernels/register.h"
@@ -25,13 +24,7 @@ constexpr i64 kFewChannels = 4;
 constexpr i64 kFewRows = 64;
 constexpr double kLeastWork = 400e3;  // multiply-adds from which a second thread pays
 
-struct Operands {
-  const ConvShape& s;
-  const TensorView &x, &w, &y;
-  float *multipliers, *addends;
-  const QuantizedConvAttributes& a;
-  bool gathered;  ///< x has windows that must be made rows
-};
+using Operands = QuantizedOperands;
 
 struct Job {
   const Operands& o;
@@ -231,18 +224,7 @@ void through_onednn(SharedScratch& scratch, const Operands& o, bool rows) {
 
 /// Of pictures without an element every sum is 0: what is added to a channel is left.
 void of_nothing(const Operands& o) {
-  const bool is_signed = o.y.dtype == Dtype::kInt8;
-  for (i64 at = 0; at < o.y.element_count(); ++at) {
-    float y = o.addends[at % o.s.out_channels];
-    if (o.a.relu) y = std::max(y, 0.0F);
-    if (o.y.dtype == Dtype::kFloat32) {
-      o.y.as<float>()[at] = y;
-      continue;
-    }
-    const float rounded = std::nearbyint(y) + static_cast<float>(o.a.y_zero_point);
-    const float held = std::clamp(rounded, is_signed ? -128.0F : 0.0F, is_signed ? 127.0F : 255.0F);
-    o.y.as<char>()[at] = static_cast<char>(static_cast<std::int32_t>(held));
-  }
+  for (i64 at = 0; at < o.y.element_count(); ++at) store(o, at, at % o.s.out_channels, 0);
 }
 
 /// A group at a time: oneDNN's own groups take other channels' multipliers where a group has not as many channels as a
@@ -318,8 +300,10 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
                    .a = a,
                    .gathered = gathered};
   const bool rows = gathered || pointwise, is_empty = x.element_count() == 0;
-  scale_channels(o, inputs[2], inputs[3], rows && !is_empty && a.x_zero_point != 0);
+  const bool is_exact = onednn_sums_bytes_exactly();
+  scale_channels(o, inputs[2], inputs[3], is_exact && rows && !is_empty && a.x_zero_point != 0);
   if (is_empty) return of_nothing(o);
+  if (!is_exact) return convolve_by_products(context, o);
   const bool is_depthwise = s.groups == s.in_channels && s.groups == s.out_channels;
   if (s.groups > 1 && !is_depthwise) return group_by_group(context, o);
   SharedScratch scratch(context);

@@ -65,6 +65,16 @@ void run_slice(const QuantizedConvPlan& plan, const QuantizedConvKey& key, Quant
   plan.convolution.execute(onednn_stream(), arguments);
 }
 
+bool onednn_sums_bytes_exactly() {
+  using Isa = dnnl::cpu_isa;
+  static const bool value = [] {
+    const Isa isa = dnnl::get_effective_cpu_isa();
+    return isa == Isa::avx2_vnni || isa == Isa::avx512_core_vnni || isa == Isa::avx512_core_bf16 ||
+           isa == Isa::avx512_core_amx;
+  }();
+  return value;
+}
+
 const QuantizedConvPlans* quantized_plans(const QuantizedConvKey& key) {
   static std::mutex mutex;
   static auto& known = *new std::map<QuantizedConvKey, std::unique_ptr<QuantizedConvPlans>>;

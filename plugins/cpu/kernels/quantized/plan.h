@@ -57,6 +57,10 @@ struct QuantizedSlice {
 };
 void run_slice(const QuantizedConvPlan& plan, const QuantizedConvKey& key, QuantizedSlice slice);
 
+/// Whether oneDNN adds products of bytes in 32 bits: with VNNI. Without it pairs of them are added in 16 bits, which
+/// cuts large sums, and weights are halved beside signed x. ONEDNN_MAX_CPU_ISA counts.
+bool onednn_sums_bytes_exactly();
+
 /// Built once per key and never dropped: a program has few shapes. Null where oneDNN has no implementation.
 const QuantizedConvPlans* quantized_plans(const QuantizedConvKey& key);
 
