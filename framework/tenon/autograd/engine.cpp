@@ -4,6 +4,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/scope/scope.h>
+#include <tenon/memory/history/thread_start.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/tensor/libtorch/warning.h>
 
@@ -84,7 +85,9 @@ variable_list run_backward(const edge_list& roots, variable_list gradients, bool
     std::exception_ptr failure;
     const ThreadState state = thread_state();
     const scopes::ContextId context = scopes::current_context();
+    const ThreadStart start;
     std::thread helper([&] {
+      const ThreadStart::Scope stacks(start);
       const scopes::ContextGuard there(context);
       set_thread_state(state);
       try {

@@ -5,6 +5,7 @@
 #include <tenon/autograd/variable.h>
 #include <tenon/core/error.h>
 #include <tenon/device/order/virtual_time.h>
+#include <tenon/memory/history/thread_start.h>
 #include <tenon/ops/shape/concat.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/tensor/libtorch/threads_and_devices.h>
@@ -99,6 +100,7 @@ std::vector<Tensor> apply_all(std::size_t count, const std::function<Tensor(std:
   const bool recording = GradMode::is_enabled();
   const double begun_us = virtual_time_us();
   std::vector<double> ended_us(count);
+  const ThreadStart start;
   const auto run = [&](std::size_t i) {
     try {
       AutoGradMode mode(recording);
@@ -111,7 +113,11 @@ std::vector<Tensor> apply_all(std::size_t count, const std::function<Tensor(std:
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < count; ++i) threads.emplace_back(run, i);
+    for (std::size_t i = 1; i < count; ++i)
+      threads.emplace_back([&, i] {
+        const ThreadStart::Scope scope(start);
+        run(i);
+      });
     if (count > 0) run(0);
   }
   for (const double end : ended_us) advance_virtual_time(end);

@@ -90,7 +90,7 @@ class TENON_API Profile {
   std::int64_t step_number() const;
   /// Between steps: until resume() nothing is recorded but what is allocated and freed, as for a test that is no part
   /// of the next step. step() may be called meanwhile. Not to be called inside of a scope that ends before resume().
-  /// Throws Error where it has not started.
+  /// Throws Error where it has not started. A second pause() and a resume() of what is not paused do nothing.
   void pause();
   void resume();
 

@@ -137,8 +137,7 @@ TEST(LiveTables, OfBlocksBeginWithTheirSumAndNumber) {
 
 TEST(LiveRecordingRules, EndsWithTheLastOneAndNestedOnesLeaveTheOuterOne) {
   EXPECT_EQ(refusal_of([] { memory::mark(); }),
-            "a mark on cpu:0: nothing is known of what lives there; keep a tenon::memory::LiveRecording, and end no "
-            "history of the device (stop_memory_history) while it lives");
+            "a mark on cpu:0: nothing is known of what lives there; keep a tenon::memory::LiveRecording");
   {
     const LiveRecording outer;
     EXPECT_EQ(outer.device().str(), "cpu:0");
@@ -186,6 +185,33 @@ TEST(LiveRecordingRules, NoHistoryGoesOnThatNobodyHadBegunAndOneWithoutStacksGet
   }
   EXPECT_EQ(history.settings().stacks, StackContext::kNone);
   stop_memory_history();
+}
+
+TEST(LiveRecordingRules, GoesOnWhateverHistoryIsBegunAndEndedMeanwhile) {
+  History& history = device_state(kCPU).history();
+  const auto blocks = [] { return memory::mark().blocks.size(); };
+  {
+    const LiveRecording recording;
+    const Tensor first = program::table_of(4);
+    record_memory_history({.max_entries = 2});
+    EXPECT_EQ(history.settings().max_entries, 2U);
+    const Tensor second = program::table_of(4);
+    EXPECT_EQ(blocks(), 2U);
+    EXPECT_EQ(history.events().size(), 1U);
+    stop_memory_history();
+    const Tensor third = program::table_of(4);
+    EXPECT_EQ(blocks(), 3U);
+    EXPECT_EQ(history.events().size(), 0U) << "the ring is the history's";
+    const MarkDiff all = memory::diff({.name = {}, .device = recording.device(), .blocks = {}}, memory::mark());
+    ASSERT_EQ(all.rows.size(), 1U);
+    EXPECT_EQ(all.rows[0].blocks, 3);
+    EXPECT_TRUE(all.rows[0].site.starts_with("program::table_of")) << all.rows[0].site;
+    record_memory_history({.max_entries = 2});
+  }
+  EXPECT_TRUE(history.recording()) << "the program's own history goes on";
+  EXPECT_FALSE(history.settings().keeps_live);
+  stop_memory_history();
+  EXPECT_FALSE(history.recording());
 }
 
 TEST(LiveRecordingRules, OfTwoTheOneThatEndsFirstLeavesTheOtherWhatItKnows) {

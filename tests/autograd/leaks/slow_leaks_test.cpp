@@ -72,6 +72,54 @@ TEST(SlowLeaks, OneThatBeginsLateIsNamed) {
   expect_named(program::keeps(260, [](int step) { return step > 200 ? 100 : 0; }), 400);
 }
 
+TEST(SlowLeaks, OneThatBeganAFewStepsAgoIsNoAlarmAndToldAsTooEarlyToTell) {
+  for (const int steps : {40, 90}) {
+    const memory::LeakReport report = program::keeps(steps, [&](int step) { return step >= steps - 5 ? 100 : 0; });
+    EXPECT_TRUE(report.leaks.empty()) << report.text();
+    ASSERT_EQ(report.late_rises.size(), 1U) << report.text();
+    EXPECT_EQ(report.late_rises[0].steps, 5U);
+    EXPECT_EQ(report.late_rises[0].bytes, 5 * 400U);
+    EXPECT_NE(
+        report.text().find("\ntoo early to tell: 1.95 KiB more of the last 5 steps (activation), program::kept ("),
+        std::string::npos)
+        << report.text();
+  }
+}
+
+TEST(SlowLeaks, WhatRoseAndRestsAndWhatRisesAndFallsIsNotEvenTooEarlyToTell) {
+  for (const int rest : {12, 30}) {
+    const auto filled = program::keeps(50, [&](int step) { return step >= 40 - rest && step < 50 - rest ? 100 : 0; });
+    EXPECT_EQ(filled.text(), "nothing grows in 48 steps\n") << rest;
+  }
+  std::vector<Tensor> list;
+  memory::LeakWatch watch;
+  for (int step = 0; step < 45; ++step) {
+    if (step % 20 == 0) list.clear();
+    list.push_back(program::kept(100));
+    watch.step();
+  }
+  EXPECT_EQ(watch.report().text(), "nothing grows in 43 steps\n");
+}
+
+TEST(SlowLeaks, OfALineThatTwoLoopsCallIsNamed) {
+  std::vector<Tensor> list;
+  memory::LeakWatch watch;
+  for (int step = 0; step < 20; ++step) {
+    list.push_back(program::kept(100));
+    watch.step();
+  }
+  for (int step = 0; step < 20; ++step) {
+    list.push_back(program::kept(100));
+    watch.step();
+  }
+  const memory::LeakReport report = watch.report();
+  double bytes_per_step = 0;
+  for (const memory::Leak& leak : report.leaks) bytes_per_step += leak.bytes_per_step;
+  EXPECT_NEAR(bytes_per_step, 400, 40) << report.text();
+  for (const memory::Leak& leak : report.leaks)
+    EXPECT_TRUE(leak.site.starts_with("program::kept (slow_leaks_test.cpp:")) << leak.site;
+}
+
 TEST(SlowLeaks, ASumThatGrowsByConcatenationIsNamed) {
   Tensor all = tenon::zeros({1, 64});
   memory::LeakWatch watch;

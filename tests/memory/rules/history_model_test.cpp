@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -24,21 +25,39 @@ bool is_map(const MemoryEvent& event) {
 /// Keeps everything.
 struct PlainHistory {
   bool is_recording = false;
+  std::optional<HistorySettings> asked;
+  std::size_t keepers = 0;
   HistorySettings settings;
   std::vector<HistoryEvent> kept;
   std::uint64_t recorded = 0, allocations = 0;
   std::map<std::uint64_t, LiveBlock> live;
 
   void start(const HistorySettings& its_settings, bool clear) {
-    settings = its_settings;
-    is_recording = true;
+    asked = its_settings;
     if (clear) {
       kept.clear();
       recorded = 0;
     }
+    apply();
+  }
+  void stop() {
+    kept.clear();
+    recorded = 0;
+    asked.reset();
+    apply();
+  }
+  void keep(bool more) {
+    if (!more && keepers == 0) return;
+    more ? ++keepers : --keepers;
+    apply();
+  }
+  void apply() {
+    is_recording = asked || keepers > 0;
+    if (!is_recording) return live.clear();
+    settings = asked.value_or(HistorySettings{.max_entries = 0});
+    settings.keeps_live |= keepers > 0;
     cut();
   }
-  void stop() { kept.clear(), live.clear(), recorded = 0, is_recording = false; }
   void record(const HistoryEvent& event) {
     if (!is_recording) return;
     if (is_map(event) && !kept.empty()) {
@@ -83,6 +102,9 @@ TEST(HistoryModel, KeepsWhatAListOfTheNewestWould) {
       } else if (choice == 1) {
         history.stop();
         plain.stop();
+      } else if (choice < 4) {
+        choice == 2 ? history.keep_live() : history.drop_live();
+        plain.keep(choice == 2);
       } else {
         HistoryEvent event{{.action = static_cast<HistoryAction>(random() % kHistoryActions),
                             .purpose = static_cast<Purpose>(random() % kPurposeCount),

@@ -21,6 +21,9 @@ namespace tenon::autograd {
 inline std::size_t numel_of(const TensorImpl& tensor) {
   return glance([&] { return static_cast<std::size_t>(tensor.numel()); });
 }
+inline std::size_t storage_bytes_of(const TensorImpl& tensor) {
+  return glance([&] { return tensor.storage().nbytes(); });
+}
 inline Dims sizes_of(const TensorImpl& tensor) {
   return glance([&] { return tensor.sizes(); });
 }

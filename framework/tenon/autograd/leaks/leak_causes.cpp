@@ -143,7 +143,7 @@ class Causes {
       // What is the end of a history that keeps more than itself: the history is what grows.
       if (program->grad_fn != nullptr && holders_.saved_bytes(program) > program->bytes())
         return &of(LeakKind::kKeptGraph, history_at(*program), program);
-      if (2 * program->bytes() <= program->tensor->storage().nbytes())
+      if (2 * program->bytes() <= autograd::storage_bytes_of(*program->tensor))
         return &of(LeakKind::kAlias, made_at(*program), program);
       return &of(LeakKind::kHeld, made_at(*program), program);
     }
@@ -306,7 +306,7 @@ class Causes {
       leaks.push_back({.kind = LeakKind::kRetainedGradient,
                        .grows = false,
                        .site = made_at(*result),
-                       .bytes = held.tensor->storage().nbytes(),
+                       .bytes = autograd::storage_bytes_of(*held.tensor),
                        .blocks = 1,
                        .purpose = Purpose::kGradient,
                        .sentence = kRetained,

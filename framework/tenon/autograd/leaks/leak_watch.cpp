@@ -1,6 +1,7 @@
 // Series of live bytes by the stack that allocated them; those that grow are looked for in the graph of holders.
 #include <tenon/autograd/leaks/leak_causes.h>
 #include <tenon/autograd/leaks/leak_watch.h>
+#include <tenon/autograd/leaks/site_names.h>
 
 #include <tenon/core/units.h>
 #include <tenon/memory/history/growth.h>
@@ -10,8 +11,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -20,6 +24,11 @@ namespace tenon::memory {
 namespace {
 
 constexpr std::size_t kKeptSteps = 64;  ///< of a series
+
+/// At how many ends there is something.
+std::ptrdiff_t rise_count(const std::vector<std::uint64_t>& survivors) {
+  return std::ranges::count_if(survivors, [](std::uint64_t bytes) { return bytes != 0; });
+}
 
 }  // namespace
 
@@ -37,6 +46,17 @@ class LeakWatch::Impl {
 
  private:
   using Group = std::tuple<StackId, Purpose, std::uint16_t>;  ///< and label
+  /// Live blocks of a group, or of some that are looked at together.
+  struct Blocks {
+    std::vector<Group> groups;
+    std::vector<LiveBlock> live;
+  };
+  /// At the ends of a window.
+  struct Series {
+    std::vector<std::uint64_t> levels;     ///< bytes that lived
+    std::vector<std::uint64_t> survivors;  ///< of those since the end before, bytes that live now
+    std::uint64_t highest_before = 0;      ///< bytes, before the window
+  };
   /// Ends of steps, and what lived at them: the last ones, or the whole time in stretches.
   struct Window {
     std::size_t stretch = 1;                             ///< steps from one end to the next
@@ -48,9 +68,10 @@ class LeakWatch::Impl {
     void add(const std::map<Group, std::uint64_t>& sums, std::uint64_t last, std::uint64_t node_count);
     void drop_first();
     void drop_every_second();
-    /// Bytes a step, of a group whose live blocks are given; empty where it does not grow, and where as much lived
-    /// before the window: what rises and falls is somewhere on its way up.
-    std::optional<double> growth_of(const Group& group, const std::vector<LiveBlock>& live) const;
+    Series series_of(const Blocks& blocks) const;
+    /// Bytes a step; empty where they do not grow, and where as much lived before the window: what rises and falls is
+    /// somewhere on its way up.
+    std::optional<double> growth_of(const Blocks& blocks) const;
   };
   static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label}; }
 
@@ -67,7 +88,12 @@ class LeakWatch::Impl {
   };
   void look();
   static void note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps);
-  std::vector<Leak> leaks_now() const;
+  struct Look {
+    std::vector<Leak> leaks;
+    std::vector<LateRise> late_rises;
+  };
+  std::vector<Blocks> live_groups() const;
+  Look look_now() const;
   std::vector<Found> found_;
 };
 
@@ -127,34 +153,83 @@ void LeakWatch::Impl::Window::drop_every_second() {
   stretch *= 2;
 }
 
-std::optional<double> LeakWatch::Impl::Window::growth_of(const Group& group, const std::vector<LiveBlock>& live) const {
-  const auto found = levels.find(group);
-  if (found == levels.end()) return std::nullopt;
-  const auto highest = highest_before.find(group);
-  if (highest != highest_before.end() && found->second.back() <= highest->second) return std::nullopt;
-  std::vector<std::uint64_t> survivors(ends.size(), 0);
-  for (const LiveBlock& block : live) {
+LeakWatch::Impl::Series LeakWatch::Impl::Window::series_of(const Blocks& blocks) const {
+  Series series{.levels = std::vector<std::uint64_t>(ends.size(), 0),
+                .survivors = std::vector<std::uint64_t>(ends.size(), 0)};
+  for (const Group& group : blocks.groups) {
+    if (const auto found = levels.find(group); found != levels.end())
+      std::ranges::transform(series.levels, found->second, series.levels.begin(), std::plus());
+    if (const auto found = highest_before.find(group); found != highest_before.end())
+      series.highest_before += found->second;
+  }
+  for (const LiveBlock& block : blocks.live) {
     const auto end = std::ranges::lower_bound(ends, block.number);
     if (block.number > before && end != ends.end())
-      survivors[static_cast<std::size_t>(end - ends.begin())] += block.bytes;
+      series.survivors[static_cast<std::size_t>(end - ends.begin())] += block.bytes;
   }
-  const std::optional<double> slope = growth_per_step(found->second, survivors);
+  return series;
+}
+
+std::optional<double> LeakWatch::Impl::Window::growth_of(const Blocks& blocks) const {
+  const Series series = series_of(blocks);
+  if (series.levels.empty() || series.levels.back() <= series.highest_before) return std::nullopt;
+  const std::optional<double> slope = growth_per_step(series.levels, series.survivors);
   return slope ? std::optional(*slope / static_cast<double>(stretch)) : std::nullopt;
 }
 
-std::vector<Leak> LeakWatch::Impl::leaks_now() const {
-  std::map<Group, std::vector<LiveBlock>> live;
-  for (const LiveBlock& block : mark({}, recording_.device()).blocks)
-    if (block.number > last_of_warmup_) live[group_of(block)].push_back(block);
+std::vector<LeakWatch::Impl::Blocks> LeakWatch::Impl::live_groups() const {
+  std::map<Group, Blocks> groups;
+  for (const LiveBlock& block : mark({}, recording_.device()).blocks) {
+    if (block.number <= last_of_warmup_) continue;
+    Blocks& own = groups[group_of(block)];
+    if (own.live.empty()) own.groups.push_back(group_of(block));
+    own.live.push_back(block);
+  }
+  std::vector<Blocks> all;
+  for (auto& [group, blocks] : groups) all.push_back(std::move(blocks));
+  return all;
+}
+
+LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   std::vector<GrowingBlocks> growing;
-  for (auto& [group, blocks] : live) {
-    std::optional<double> slope = recent_.growth_of(group, blocks);
-    if (!slope) slope = whole_.growth_of(group, blocks);
-    if (slope) growing.push_back({.bytes_per_step = *slope, .blocks = std::move(blocks)});
+  const auto add_if_growing = [&](const Blocks& blocks) {
+    std::optional<double> slope = recent_.growth_of(blocks);
+    if (!slope) slope = whole_.growth_of(blocks);
+    if (slope) growing.push_back({.bytes_per_step = *slope, .blocks = blocks.live});
+    return slope.has_value();
+  };
+  // A line that is called from several loops: what each call leaves may begin late or end early.
+  SiteNames names(recording_.device());
+  std::map<std::tuple<std::string, Purpose, std::uint16_t>, Blocks> lines;
+  for (Blocks& blocks : live_groups()) {
+    if (add_if_growing(blocks)) continue;
+    const auto& [stack, purpose, label] = blocks.groups.front();
+    if (const Series of_all = whole_.series_of(blocks), of_last = recent_.series_of(blocks);
+        rise_count(of_all.survivors) < 2 && rise_count(of_last.survivors) < 2)
+      continue;
+    Blocks& line = lines[{names.line_of_block(stack), purpose, label}];
+    line.groups.push_back(blocks.groups.front());
+    line.live.insert(line.live.end(), blocks.live.begin(), blocks.live.end());
+  }
+  Look look;
+  for (const auto& [key, blocks] : lines) {
+    if (blocks.groups.size() > 1 && add_if_growing(blocks)) continue;
+    const Series series = recent_.series_of(blocks);
+    if (series.levels.empty() || series.levels.back() <= series.highest_before) continue;
+    const std::size_t steps = rising_end(series.levels, series.survivors);
+    if (steps == 0) continue;
+    const auto last = std::span(series.survivors).last(steps);
+    const auto& [stack, purpose, label] = blocks.groups.back();
+    look.late_rises.push_back({.site = names.of_block(stack),
+                               .steps = steps,
+                               .bytes = std::accumulate(last.begin(), last.end(), std::size_t{0}),
+                               .purpose = purpose,
+                               .label = label_name(label)});
   }
   std::optional<double> nodes = growth_per_step(recent_.nodes);
   if (!nodes) nodes = growth_per_step(whole_.nodes);
-  return causes_of(growing, nodes.value_or(0), recording_.device());
+  look.leaks = causes_of(growing, nodes.value_or(0), recording_.device());
+  return look;
 }
 
 /// The same leak may be found again with more bytes.
@@ -170,13 +245,16 @@ void LeakWatch::Impl::note(std::vector<Found>& found, std::vector<Leak> leaks, s
   }
 }
 
-void LeakWatch::Impl::look() { note(found_, leaks_now(), steps_); }
+void LeakWatch::Impl::look() { note(found_, look_now().leaks, steps_); }
 
 LeakReport LeakWatch::Impl::report() const {
-  LeakReport report{.steps = steps_ - std::min(steps_, warmup_steps_), .leaks = {}};
+  LeakReport report{.steps = steps_ - std::min(steps_, warmup_steps_)};
   if (report.steps < kLeastStepsOfGrowth) return report;
   std::vector<Found> found = found_;
-  note(found, leaks_now(), steps_ + 1);
+  Look last = look_now();
+  note(found, std::move(last.leaks), steps_ + 1);
+  report.late_rises = std::move(last.late_rises);
+  std::ranges::stable_sort(report.late_rises, std::ranges::greater(), &LateRise::bytes);
   for (Found& one : found) {
     // What does not grow any more at the last look was filled, as a buffer is; what is no growth may be seen at the end
     // of any step that is not quite over.
@@ -199,8 +277,7 @@ std::string LeakReport::text() const {
   if (steps < kLeastStepsOfGrowth)
     return fmt::format("nothing can be said of {} step{}: at least {} are needed after the first ones\n", steps,
                        steps == 1 ? "" : "s", kLeastStepsOfGrowth);
-  if (leaks.empty()) return fmt::format("nothing grows in {} steps\n", steps);
-  std::string text;
+  std::string text = leaks.empty() ? fmt::format("nothing grows in {} steps\n", steps) : "";
   for (const Leak& leak : leaks) {
     const std::string what = fmt::format("{}{}", name_of(leak.purpose), leak.label.empty() ? "" : ", " + leak.label);
     const std::string nodes = fmt::format("{:.0f} nodes of history a step, {}\n", leak.nodes_per_step, leak.site);
@@ -213,6 +290,9 @@ std::string LeakReport::text() const {
     text += "  " + leak.sentence + "\n";
     for (const std::string& link : leak.chain) text += "    " + link + "\n";
   }
+  for (const LateRise& rise : late_rises)
+    text += fmt::format("too early to tell: {} more of the last {} steps ({}{}), {}\n", format_bytes(rise.bytes),
+                        rise.steps, name_of(rise.purpose), rise.label.empty() ? "" : ", " + rise.label, rise.site);
   return text;
 }
 

@@ -47,10 +47,20 @@ struct Leak {
   std::vector<std::string> chain;  ///< from the holder to the memory
 };
 
+/// What has become more for so few steps that it may yet be a leak or something that is filled.
+struct LateRise {
+  std::string site;       ///< where most of it was allocated
+  std::size_t steps = 0;  ///< the last ones, in which it rose
+  std::size_t bytes = 0;  ///< that they made and that live
+  Purpose purpose = Purpose::kOther;
+  std::string label;
+};
+
 struct LeakReport {
-  std::size_t steps = 0;    ///< seen, without the first ones that are left out
-  std::vector<Leak> leaks;  ///< those that cost most first; empty: nothing grows
-  /// A paragraph for each.
+  std::size_t steps = 0;             ///< seen, without the first ones that are left out
+  std::vector<Leak> leaks;           ///< those that cost most first; empty: nothing grows
+  std::vector<LateRise> late_rises;  ///< no alarm: too early to tell; the largest first
+  /// A paragraph for each leak, a line for each late rise.
   TENON_API std::string text() const;
 };
 

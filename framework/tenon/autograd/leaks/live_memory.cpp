@@ -21,8 +21,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -53,60 +53,32 @@ const std::string& SiteNames::of_block(StackId stack) {
   return found->second;
 }
 
+const std::string& SiteNames::line_of_block(StackId stack) {
+  auto [found, is_new] = lines_.try_emplace(stack);
+  if (is_new) {
+    const std::vector<StackFrame> frames = history_of(device_).frames(stack);
+    const std::vector<std::size_t> own = own_frames(frames);
+    found->second = own.empty() ? call_site({}) : call_site(std::span(&frames[own.front()], 1));
+  }
+  return found->second;
+}
+
 const std::string& SiteNames::of_tensor(StackId stack) {
   auto [found, is_new] = tensors_.try_emplace(stack);
   if (is_new) found->second = call_site(listed_frames(stack));
   return found->second;
 }
 
-namespace {
-
-/// Of a device: how many recordings live, and what it recorded before the first of them.
-struct Recorded {
-  std::size_t recordings = 0;
-  std::optional<HistorySettings> before;
-};
-struct RecordedDevices {
-  std::mutex mutex;
-  std::map<std::string, Recorded> devices;  ///< by name
-};
-RecordedDevices& recorded() {
-  static auto* const all = new RecordedDevices;  // never destroyed: static recordings end late
-  return *all;
-}
-
-}  // namespace
-
 LiveRecording::LiveRecording(Device device, bool lists_tensors)
     : device_(device_state(device).device()), lists_tensors_(lists_tensors) {
-  History& history = history_of(device_);
-  const std::lock_guard lock(recorded().mutex);
-  Recorded& own = recorded().devices[device_.str()];
-  HistorySettings settings{.max_entries = 0, .stacks = StackContext::kState, .keeps_live = true};
-  if (history.recording()) {
-    settings = history.settings();
-    if (own.recordings == 0) own.before = settings;
-    settings.stacks = std::max(settings.stacks, StackContext::kState);
-    settings.keeps_live = true;
-  }
-  history.start(settings);
-  ++own.recordings;
+  history_of(device_).keep_live();
   if (lists_tensors_) list_tensors();
 }
 
 LiveRecording::~LiveRecording() {
   if (lists_tensors_) stop_listing_tensors();
   try {
-    const std::lock_guard lock(recorded().mutex);
-    Recorded& own = recorded().devices[device_.str()];
-    if (--own.recordings > 0) return;
-    const std::optional<HistorySettings> before = std::exchange(own.before, std::nullopt);
-    History& history = history_of(device_);
-    if (before) {
-      history.start(*before);
-    } else {
-      history.stop();
-    }
+    history_of(device_).drop_live();
   } catch (...) {  // the device is closed
   }
 }
@@ -130,7 +102,7 @@ std::vector<LiveTensor> live_tensors() {
          .dtype = impl.dtype(),
          .device = impl.device(),
          .bytes = autograd::numel_of(impl) * size_of(impl.dtype()),
-         .storage_bytes = impl.storage().nbytes(),
+         .storage_bytes = autograd::storage_bytes_of(impl),
          .purpose = purpose,
          .label = label_name(label),
          .requires_grad = meta != nullptr && (autograd::glance([&] { return meta->requires_grad; }) || meta->grad_fn),
@@ -149,7 +121,7 @@ std::string live_tensors_text(std::size_t most) {
   std::size_t bytes = 0;
   for (const ListedTensor& listed : listed_tensors())
     if (!listed.is_older && storages.insert(&listed.tensor->storage()).second)
-      bytes += listed.tensor->storage().nbytes();
+      bytes += autograd::storage_bytes_of(*listed.tensor);
   std::string text =
       fmt::format("{} live tensors keep {} in {} storages\n", tensors.size(), format_bytes(bytes), storages.size());
   for (std::size_t i = 0; i < std::min(most, tensors.size()); ++i) {
@@ -166,8 +138,8 @@ Mark mark(std::string name, Device device) {
   const DeviceState& state = device_state(device);
   if (!state.history().recording() || !state.history().settings().keeps_live) {
     throw Error(
-        fmt::format("a mark on {}: nothing is known of what lives there; keep a tenon::memory::LiveRecording, and "
-                    "end no history of the device (stop_memory_history) while it lives",
+        fmt::format("a mark on {}: nothing is known of what lives there; keep a "
+                    "tenon::memory::LiveRecording",
                     state.device().str()));
   }
   return {.name = std::move(name), .device = state.device(), .blocks = state.history().live_blocks()};

@@ -22,8 +22,8 @@
 
 namespace tenon::memory {
 
-/// While it lives, what is allocated on the device is known with its stack, and so is every tensor. It goes on with a
-/// history that is recorded already, and the last of a device's recordings to end leaves that as it was. Each
+/// While it lives, what is allocated on the device is known with its stack, and so is every tensor, whether a history
+/// of the device (record_memory_history) is begun or ended meanwhile or not; it leaves that as it is. Each
 /// allocation then walks its stack, which takes some microseconds the first time and, on x86-64, a fraction of one from
 /// then on.
 class TENON_EXPORT LiveRecording {

@@ -1,6 +1,8 @@
 // Monitor, Threads: on the standard library's.
 #include <tenon/data/detail/monitor.h>
 
+#include <tenon/memory/history/thread_start.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -42,7 +44,12 @@ struct Threads::Impl {
 Threads::Threads() : impl_(std::make_unique<Impl>()) {}
 Threads::~Threads() { join(); }
 
-void Threads::start(std::function<void()> run) { impl_->threads.emplace_back(std::move(run)); }
+void Threads::start(std::function<void()> run) {
+  impl_->threads.emplace_back([run = std::move(run), start = ThreadStart()] {
+    const ThreadStart::Scope scope(start);
+    run();
+  });
+}
 std::size_t Threads::size() const noexcept { return impl_->threads.size(); }
 void Threads::join() {
   for (std::thread& thread : impl_->threads) thread.join();

@@ -43,11 +43,6 @@ std::string_view without_result(std::string_view name) {
   return is_result ? name.substr(space + 1) : name;
 }
 
-/// In Tenon's library, not a header of it that the program compiled.
-bool is_in_library(const StackFrame& frame) {
-  return file_name(frame).starts_with("libtenon.so") || frame.file.ends_with(".cpp");
-}
-
 /// Functions of Tenon's library and program: by where they are, or by their name.
 bool is_tenons(const StackFrame& frame) {
   return file_name(frame).starts_with("libtenon.so") || frame.file == "tenon" || frame.file.ends_with("/bin/tenon") ||
@@ -123,12 +118,7 @@ std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
     return some;
   };
   std::vector<std::size_t> own = those([](const StackFrame& frame) { return !is_boilerplate(frame); });
-  if (own.empty()) {
-    own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
-    // A worker of a loader runs templates that the program compiled: of the library what those called says enough.
-    const auto compiled = std::ranges::find_if(own, [&](std::size_t i) { return !is_in_library(frames[i]); });
-    if (compiled != own.end() && compiled - own.begin() > 1) own.erase(own.begin(), compiled - 1);
-  }
+  if (own.empty()) own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
   if (own.empty() && !frames.empty()) own.push_back(telling_frame(frames));
   return own;
 }

@@ -14,8 +14,7 @@ namespace tenon {
 
 /// The frames of a stack that are the program's own, innermost first, by position: without those of Tenon, Python,
 /// PyTorch, CUDA and the C library, as far as a path or a name tells. Where none is its own: the operators and modules
-/// of Tenon, from the one that was called by a header that the program compiled; or one that names PyTorch's operator,
-/// or the innermost.
+/// of Tenon, or one that names PyTorch's operator, or the innermost.
 TENON_API std::vector<std::size_t> own_frames(std::span<const StackFrame> frames);
 
 /// Whether a frame is one of Tenon's that every stack has: of the allocator, of a run, of the program `tenon`.

@@ -109,4 +109,14 @@ std::optional<double> growth_per_step(std::span<const std::uint64_t> levels, std
   return growth_per_step(levels);
 }
 
+std::size_t rising_end(std::span<const std::uint64_t> levels, std::span<const std::uint64_t> survivors) {
+  for (std::size_t count = levels.size(); count >= kLeastStepsOfGrowth; --count) {
+    const auto before = levels.first(levels.size() - count);
+    if (!before.empty() && std::ranges::max(before) >= levels.back()) continue;
+    if (survivors[levels.size() - count] == 0) continue;  // it begins with what was made first
+    if (keeps_rising(survivors.last(count)) && keeps_rising(rises_of(lower_bound_of(levels.last(count))))) return count;
+  }
+  return 0;
+}
+
 }  // namespace tenon

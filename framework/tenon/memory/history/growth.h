@@ -30,4 +30,8 @@ TENON_API std::optional<double> growth_per_step(std::span<const std::uint64_t> l
 TENON_API std::optional<double> growth_per_step(std::span<const std::uint64_t> levels,
                                                 std::span<const std::uint64_t> survivors);
 
+/// How many of the last values rise, levels and survivors, by the pattern, above all that was before: what began late.
+/// The most that do, at least kLeastStepsOfGrowth; 0 where none do. It may grow, or be filled and rest then.
+TENON_API std::size_t rising_end(std::span<const std::uint64_t> levels, std::span<const std::uint64_t> survivors);
+
 }  // namespace tenon

@@ -25,18 +25,14 @@ History::~History() = default;
 void History::start(const HistorySettings& settings, bool clear) {
   {
     std::lock_guard lock(mutex_);
-    // The ring is rebuilt: oldest first, and no longer than it may be.
-    std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
-    next_ = 0;
     if (clear) {
       ring_.clear();
+      next_ = 0;
       recorded_ = 0;
-    } else if (ring_.size() > settings.max_entries) {
-      ring_.erase(ring_.begin(), ring_.end() - static_cast<std::ptrdiff_t>(settings.max_entries));
     }
-    settings_ = settings;
-    settings_.stack_every = std::max<std::uint32_t>(1, settings.stack_every);
-    recording_.store(true, std::memory_order_release);
+    asked_ = settings;
+    asked_->stack_every = std::max<std::uint32_t>(1, settings.stack_every);
+    apply_locked();
   }
   tell_recording_changed();
 }
@@ -44,14 +40,52 @@ void History::start(const HistorySettings& settings, bool clear) {
 void History::stop() {
   {
     std::lock_guard lock(mutex_);
-    recording_.store(false, std::memory_order_release);
     ring_.clear();
     next_ = 0;
     recorded_ = 0;
-    live_.clear();
-    stacks_.clear();
+    asked_.reset();
+    apply_locked();
   }
   tell_recording_changed();
+}
+
+void History::keep_live() {
+  {
+    std::lock_guard lock(mutex_);
+    ++keepers_;
+    apply_locked();
+  }
+  tell_recording_changed();
+}
+
+void History::drop_live() {
+  {
+    std::lock_guard lock(mutex_);
+    if (keepers_ == 0) return;  // of a device that was closed and opened again
+    --keepers_;
+    apply_locked();
+  }
+  tell_recording_changed();
+}
+
+void History::apply_locked() {
+  if (!asked_ && keepers_ == 0) {
+    recording_.store(false, std::memory_order_release);
+    live_.clear();
+    stacks_.clear();
+    return;
+  }
+  settings_ = asked_.value_or(HistorySettings{.max_entries = 0});
+  if (keepers_ > 0) {
+    settings_.stacks = std::max(settings_.stacks, StackContext::kState);
+    settings_.keeps_live = true;
+  }
+  // The ring is rebuilt: oldest first, and no longer than it may be.
+  std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
+  next_ = 0;
+  if (ring_.size() > settings_.max_entries)
+    ring_.erase(ring_.begin(), ring_.end() - static_cast<std::ptrdiff_t>(settings_.max_entries));
+  recording_.store(true, std::memory_order_release);
 }
 
 HistorySettings History::settings() const {

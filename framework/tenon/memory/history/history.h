@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -28,9 +29,15 @@ class TENON_EXPORT History {
 
   /// Begins, or goes on under new settings. Entries recorded before stay unless `clear`.
   TENON_API void start(const HistorySettings& settings, bool clear = false);
-  /// Stops and clears.
+  /// Stops and clears; what keep_live() asks for goes on.
   TENON_API void stop();
+  /// From now on every live block is known with its stack, whatever start() and stop() do, until drop_live() was called
+  /// as often.
+  TENON_API void keep_live();
+  TENON_API void drop_live();
+  /// Whether it records, for whoever asked.
   bool recording() const noexcept { return recording_.load(std::memory_order_acquire); }
+  /// Those in force: of start(), widened for keep_live().
   TENON_API HistorySettings settings() const;
 
   /// Adds an event of that private pool; its time and, where the settings want one, its stack are filled in here.
@@ -47,12 +54,15 @@ class TENON_EXPORT History {
   TENON_API std::vector<LiveBlock> live_blocks() const;
 
  private:
+  void apply_locked();
   StackId take_stack_locked(HistoryAction action);
   bool merge_locked(const HistoryEvent& event);
 
   std::atomic<bool> recording_{false};
   mutable std::mutex mutex_;
-  HistorySettings settings_;
+  std::optional<HistorySettings> asked_;  ///< of start(), until stop()
+  std::size_t keepers_ = 0;               ///< of what lives
+  HistorySettings settings_;              ///< that serve both
   std::vector<HistoryEvent> ring_;
   std::size_t next_ = 0;  ///< where the next entry goes once the ring is full
   std::uint64_t recorded_ = 0;

@@ -11,12 +11,15 @@
 // that is the stack; else the unwinder walks all of it. (x86-64 has the return address next to the frame; elsewhere the
 // unwinder walks every time.)
 #include <tenon/memory/history/stack_walk.h>
+#include <tenon/memory/history/thread_start.h>
 
 #include <unwind.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -38,6 +41,9 @@ constexpr bool kPlacesAreKnown = true;
 #else
 constexpr bool kPlacesAreKnown = false;
 #endif
+
+/// Of the thread that started this one: its stack.
+thread_local const std::vector<void*>* starter = nullptr;
 
 /// The stacks of one thread.
 class KnownStacks {
@@ -134,7 +140,17 @@ bool are_all_places_known(const Walk& walk) {
   }
   // Inside the call, not after it.
   for (std::size_t i = 0; i < walk.count; ++i) addresses[i] = reinterpret_cast<void*>(walk.frames[i].address - 1);
-  return walk.count;
+  if (starter == nullptr) return walk.count;
+  const std::size_t more = std::min(starter->size(), kMostStackFrames - walk.count);
+  std::copy_n(starter->begin(), more, addresses.begin() + static_cast<std::ptrdiff_t>(walk.count));
+  return walk.count + more;
 }
+
+ThreadStart::ThreadStart() : addresses_(kMostStackFrames) {
+  addresses_.resize(walk_call_stack(std::span<void*, kMostStackFrames>(addresses_)));
+}
+
+ThreadStart::Scope::Scope(const ThreadStart& start) noexcept : before_(std::exchange(starter, &start.addresses_)) {}
+ThreadStart::Scope::~Scope() { starter = before_; }
 
 }  // namespace tenon

@@ -9,7 +9,7 @@ namespace tenon {
 /// Frames outside of so many are left out.
 inline constexpr std::size_t kMostStackFrames = 48;
 
-/// Return addresses of this thread, innermost first: how many there are.
+/// Return addresses of this thread, innermost first, and then of who started it (thread_start.h): how many there are.
 std::size_t walk_call_stack(std::span<void*, kMostStackFrames> addresses);
 
 }  // namespace tenon

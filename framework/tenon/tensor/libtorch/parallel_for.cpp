@@ -1,5 +1,6 @@
 // parallel_for: one thread a part beside the calling one.
 #include <tenon/core/error.h>
+#include <tenon/memory/history/thread_start.h>
 #include <tenon/tensor/libtorch/parallel_for.h>
 #include <tenon/tensor/libtorch/threads_and_devices.h>
 
@@ -43,8 +44,13 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain,
     part_number = -1;
   };
   {
+    const ThreadStart start;
     std::vector<std::jthread> threads;
-    for (std::int64_t part = 1; part < parts; ++part) threads.emplace_back(work, part);
+    for (std::int64_t part = 1; part < parts; ++part)
+      threads.emplace_back([&, part] {
+        const ThreadStart::Scope scope(start);
+        work(part);
+      });
     work(0);
   }
   for (const std::exception_ptr& error : errors) {
