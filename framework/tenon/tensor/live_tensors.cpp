@@ -36,8 +36,8 @@ void end_nodes_locked() noexcept {
 
 }  // namespace
 
-Standstill::Standstill() { list().mutex.lock(); }
-Standstill::~Standstill() { list().mutex.unlock(); }
+void lock_lists() { list().mutex.lock(); }
+void unlock_lists() { list().mutex.unlock(); }
 
 void list_tensors() {
   const std::lock_guard lock(list().mutex);

@@ -9,18 +9,21 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace tenon {
 
+/// What a Standstill does while it lives.
+TENON_API void lock_lists();
+TENON_API void unlock_lists();
+
 /// While it lives no thread makes or ends a tensor or node that is listed: who would, waits. So what is on the lists
 /// can be looked at while a program's other threads go on, though not what they change in a tensor meanwhile. The
 /// thread that holds it may do both. Under it nothing may be waited for that another thread does.
-class TENON_API Standstill {
+class Standstill {
  public:
-  Standstill();
-  ~Standstill();
+  Standstill() { lock_lists(); }
+  ~Standstill() { unlock_lists(); }
   Standstill(const Standstill&) = delete;
   Standstill& operator=(const Standstill&) = delete;
 };
@@ -29,13 +32,19 @@ class TENON_API Standstill {
 /// memory. While it lives nobody looks; where nothing is listed it costs a branch. What is taken away ends behind it.
 class ListedChange {
  public:
-  ListedChange() {
-    if (scopes::are_lives_wanted()) [[unlikely]]
-      standstill_.emplace();
+  ListedChange() : is_locked_(scopes::are_lives_wanted()) {
+    if (is_locked_) [[unlikely]]
+      lock_lists();
   }
+  ~ListedChange() {
+    if (is_locked_) [[unlikely]]
+      unlock_lists();
+  }
+  ListedChange(const ListedChange&) = delete;
+  ListedChange& operator=(const ListedChange&) = delete;
 
  private:
-  std::optional<Standstill> standstill_;
+  const bool is_locked_;  // by functions without an object, so that it is kept in a register
 };
 
 /// A tensor on the list. The pointer is good as long as the tensor lives: look at it under a Standstill, or while no
