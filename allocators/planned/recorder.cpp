@@ -4,6 +4,7 @@
 #include <tenon/core/files/atomic_file.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::planned {
 
@@ -13,6 +14,10 @@ namespace {
 constexpr std::size_t kMostRequests = std::size_t{1} << 24;
 
 }  // namespace
+
+Recorder::Recorder(std::string file) : file_(std::move(file)) {
+  if (is_on()) const AtomicFile tried(file_);
+}
 
 std::uint64_t Recorder::requested(const Request& request) {
   const std::uint64_t number = requests_.size();

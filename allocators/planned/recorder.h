@@ -13,7 +13,8 @@ namespace tenon::planned {
 
 class Recorder {
  public:
-  explicit Recorder(std::string file) : file_(std::move(file)) {}
+  /// Throws Error where the file cannot be written: before the run, not after it.
+  explicit Recorder(std::string file);
 
   const std::string& file() const { return file_; }
   bool is_on() const { return !file_.empty(); }

@@ -12,12 +12,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <support/refusal.h>
 #include <support/scratch_folder.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
@@ -511,8 +513,20 @@ TEST(PlannedRecordings, SayWhereTheyAreOrWhyThereIsNone) {
                                        "with allocator.planned.plan={0}\n",
                                        path));
   EXPECT_EQ(said_of(path), "") << "the next pass has the same to say";
-  EXPECT_THAT(said_of("/nonexistent-folder/x.plan"), HasSubstr("tenon: planned: no plan is written: "));
   std::remove(path.c_str());
+  const std::string folder = test::scratch_folder() + "gone";
+  EXPECT_EQ(refusal_of([&] {
+              Desk({.page_bytes = kPage}, {{"record", folder + "/x.plan"}});
+            }),
+            "cannot write " + folder + "/x.plan: No such file or directory")
+      << "before the run";
+  std::filesystem::create_directory(folder);
+  ::testing::internal::CaptureStderr();
+  {
+    Desk desk({.page_bytes = kPage}, {{"record", folder + "/x.plan"}});
+    std::filesystem::remove_all(folder);
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("tenon: planned: no plan is written: cannot write "));
 }
 
 TEST(PlannedRecordings, HaveEveryRequestWithItsStreamItsPurposeAndItsLife) {

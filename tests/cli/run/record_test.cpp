@@ -76,6 +76,14 @@ TEST_F(RecordVerb, APlanIsOfTheRunAndNotOfItsEstimateAndServesTheNext) {
   EXPECT_EQ(foreign.error.find("it is not used", told + 1), std::string::npos) << "once:\n" << foreign.error;
 }
 
+TEST_F(RecordVerb, APlanThatCannotBeWrittenIsToldBeforeTheRun) {
+  const Said said =
+      tenon({"run", "exp.toml", "allocator.name=planned", "allocator.planned.record=no/such/run.plan", "--out", "one"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.error, AllOf(HasSubstr("no/such/run.plan"), HasSubstr("No such file or directory")));
+  EXPECT_FALSE(exists("one/result.json"));
+}
+
 TEST_F(RecordVerb, TheReplayOfARecordingReservesWhatTheRunDid) {
   ASSERT_EQ(tenon({"run", "exp.toml", "report.record=[trace]", "--out", "res"}).code, 0);
   const Said said = tenon({"replay", "res/memory.tenon", "-a", "caching", "--format", "json", "--quiet"});
