@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -194,51 +193,15 @@ TEST_F(Workspace, OfIntegersIsThatOfTheirWeightsOnce) {
   });
 }
 
-/// Nothing where that is not known here.
-std::optional<bool> multiplies_bfloat16() {
-  __builtin_cpu_init();
-  if (!__builtin_cpu_is("amd")) return std::nullopt;
-  return __builtin_cpu_supports("avx512bf16") != 0;
-}
-
 // Elsewhere all three matrices are there as float32, too.
 TEST_F(Workspace, OfProductsOfBfloat16IsNoneWhereTheProcessorMultipliesThem) {
-  const std::optional<bool> multiplies = multiplies_bfloat16();
-  if (!multiplies) GTEST_SKIP() << "whether this processor has tiles is not asked here";
+  __builtin_cpu_init();
+  if (!__builtin_cpu_is("amd")) GTEST_SKIP() << "whether this processor has tiles is not asked here";
+  const bool multiplies = __builtin_cpu_supports("avx512bf16") != 0;
   for_threads([&](Bench& bench, i64) {
     const Tensor m = filled(Dtype::kBFloat16, {128, 128}), y(Dtype::kBFloat16, {128, 128});
     const i64 bytes = bench.workspace_of("matmul", {y}, {m, m, Tensor()});
-    EXPECT_EQ(bytes < 2 * 128 * 128 * 4, *multiplies) << bytes;
-  });
-}
-
-// As many heads at once as 1.25 MiB hold: scores and results as floats, weights and slopes in 16 bits.
-TEST_F(Workspace, OfAttentionOnBfloat16IsThatOfSomeHeadsForEachThread) {
-  if (!multiplies_bfloat16().value_or(false)) GTEST_SKIP() << "whether this processor multiplies 16 bits";
-  struct Case {
-    i64 batch, heads, length, keys, width, value_width;
-  };
-  for_threads([](Bench& bench, i64 threads) {
-    for (const Case& c : {Case{9, 3, 70, 70, 16, 16}, Case{2, 5, 64, 130, 32, 16}, Case{1, 9, 130, 700, 16, 32}}) {
-      SCOPED_TRACE(::testing::Message() << c.heads << " heads of " << c.length << " on " << c.keys);
-      const auto of = [&](i64 rows, i64 columns) {
-        return filled(Dtype::kBFloat16, {c.batch, c.heads, rows, columns});
-      };
-      const Tensor q = of(c.length, c.width), k = of(c.keys, c.width), v = of(c.keys, c.value_width),
-                   dy = of(c.length, c.value_width);
-      const Tensor y(Dtype::kBFloat16, dy.sizes()), lse(Dtype::kFloat32, {c.batch, c.heads, c.length}),
-          dq(Dtype::kBFloat16, q.sizes()), dk(Dtype::kBFloat16, k.sizes()), dv(Dtype::kBFloat16, v.sizes());
-      const AttentionAttributes a{.scale = 0.5};
-      const i64 most = std::min(kBlockOfQueries, c.length), area = most * c.keys;
-      const auto taken = [&](i64 blocks, i64 of_head) {
-        const i64 size = std::clamp<i64>((1280 << 10) / of_head, 1, c.heads);
-        return std::min(threads, c.batch * pieces(c.heads, size) * blocks) * size * of_head;
-      };
-      EXPECT_EQ(bench.workspace_of("attention", {y, lse}, {q, k, v, Tensor()}, &a),
-                taken(pieces(c.length, kBlockOfQueries), area * 6 + most * c.value_width * 4));
-      EXPECT_EQ(bench.workspace_of("attention_backward", {dq, dk, dv}, {dy, q, k, v, y, lse, Tensor()}, &a),
-                taken(1, (3 * area + most * c.width + c.keys * (c.width + c.value_width)) * 4));
-    }
+    EXPECT_EQ(bytes < 2 * 128 * 128 * 4, multiplies) << bytes;
   });
 }
 
