@@ -1,6 +1,7 @@
 """`./dev mutate`: see README.md."""
 import argparse
 import fcntl
+import hashlib
 import json
 import os
 import pickle
@@ -26,6 +27,9 @@ def arguments():
                              "that this branch changed")
     parser.add_argument("--mutants", type=int, default=40, metavar="N", help="of each layer (40)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which ones (1)")
+    parser.add_argument("--survivors", nargs="+", metavar="FILE", type=Path,
+                        help="plants again what survived in earlier runs, wherever it stands now, in place of PATH: what --json wrote, "
+                             "or results-table.json of a folder of build/mutate/runs")
     parser.add_argument("--files", type=int, default=0, metavar="N",
                         help="at most of each layer, drawn by length: fewer are read and compiled (all)")
     parser.add_argument("--slow", type=float, default=0, metavar="SECONDS",
@@ -42,7 +46,10 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), metavar="N", help="compilers, test processes at once")
     parser.add_argument("--list", action="store_true", help="only say which mutants would be planted")
     parser.add_argument("--json", metavar="FILE", help="the results, for programs")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.survivors and options.paths:
+        parser.error("--survivors says by itself which lines")
+    return options
 
 
 def equivalent_reason(mutant, known):
@@ -52,7 +59,7 @@ def equivalent_reason(mutant, known):
     return None
 
 
-def planned(root, tree, options, targets, folder):
+def planned(root, targets, folder, draw):
     """The mutants of this run: as drawn before, if the sources are the same."""
     import plan
     file, key = folder / "plan.pickle", plan.digest(root, targets)
@@ -62,9 +69,30 @@ def planned(root, tree, options, targets, folder):
             return kept["mutants"], kept["looked"]
         for old in folder.iterdir():  # of other sources
             old.unlink()
-    mutants, looked = plan.draw(tree, targets, options.mutants, options.seed, options.jobs, say, options.files)
+    mutants, looked = draw()
     file.write_bytes(pickle.dumps({"digest": key, "mutants": mutants, "looked": looked}))
     return mutants, looked
+
+
+def survivors_of(files):
+    """The entries of the results, each mutant once."""
+    entries = [e for f in files for e in json.loads(f.read_text())["mutants"] if e["status"] == "survived"]
+    return list({(e["file"], e["line"], e["code"], e["change"]): e for e in entries}.values())
+
+
+def wished(root, tree, options):
+    """(the run's name, its targets, what makes its mutants)"""
+    import plan
+    if options.survivors:
+        entries = survivors_of(options.survivors)
+        targets = [plan.Target(layer, file, ()) for layer, file in sorted({(e["layer"], e["file"]) for e in entries})]
+        targets = [t for t in targets if (root / t.file).exists()]
+        name = "again-" + hashlib.sha256(repr(entries).encode()).hexdigest()[:16]
+        return name, targets, lambda: plan.again(tree, entries, say)
+    targets = plan.targets_of(root, options.paths) if options.paths else plan.changed_targets(root)
+    name = re.sub(r"[^\w.:-]+", "+", " ".join(options.paths) or "changed")[:150]
+    name += f"-{options.seed}-{options.mutants}" + (f"-{options.files}" if options.files else "")
+    return name, targets, lambda: plan.draw(tree, targets, options.mutants, options.seed, options.jobs, say, options.files)
 
 
 def compiled(root, tree, mutants, asked, jobs, folder):
@@ -184,12 +212,10 @@ def main():
         except OSError:
             raise SystemExit("mutate: another run is under way in this tree")
         tree.restore()
-    targets = plan.targets_of(root, options.paths) if options.paths else plan.changed_targets(root)
-    name = re.sub(r"[^\w.:-]+", "+", " ".join(options.paths) or "changed")[:150]
-    drawn = f"{name}-{options.seed}-{options.mutants}" + (f"-{options.files}" if options.files else "")
-    folder = work / "runs" / drawn
+    name, targets, draw = wished(root, tree, options)
+    folder = work / "runs" / name
     folder.mkdir(parents=True, exist_ok=True)
-    mutants, looked = planned(root, tree, options, targets, folder)
+    mutants, looked = planned(root, targets, folder, draw)
     if not mutants:
         raise SystemExit("mutate: nothing to mutate there")
     if options.list:

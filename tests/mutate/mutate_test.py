@@ -1,8 +1,10 @@
 """The tool's own tests: python3 mutate_test.py. They need clang's library, not a built tree."""
+import json
 import signal
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -15,6 +17,7 @@ except Exception as reason:  # of several kinds: no module, no library
     print(f"python3-clang-14 is not installed ({type(reason).__name__})")
     sys.exit(77)
 import built_tree
+import mutate
 import places
 import plan
 import rows
@@ -241,6 +244,57 @@ class TargetsTest(unittest.TestCase):
     def test_a_folder_may_be_left_out_though_it_is_the_layers_own(self):
         cases = [trials.Case("A.B", "p", label, 10, 0) for label in ("allocators", "conformance", "nn")]
         self.assertEqual([c.label for c in trials.asked_of("allocators", cases, {"nn"}, {"conformance"})], ["allocators", "nn"])
+
+
+class AgainTest(unittest.TestCase):
+    BEFORE = "int f(int a) {\n  return a + 1;\n}\nint g(int a) {\n  return a + 1;\n}\n"
+
+    def named(self, code, entries):
+        """The lines of the places that the entries name now, and the changes of those that name none."""
+        places_now, gone = plan.where_now(code.encode(), planted_in(code)[0], entries)
+        return ([plan.line_of(code.encode(), p)[0] for p in places_now], [e["change"] for e in gone])
+
+    def test_a_survivor_is_found_where_its_line_has_moved_to(self):
+        entry = {"line": 5, "code": "return a + 1;", "change": "+ -> -"}
+        self.assertEqual(self.named(self.BEFORE, [entry]), ([5], []))
+        self.assertEqual(self.named("// one\n// two\n" + self.BEFORE, [entry]), ([4], []))  # of equal lines the nearest
+        self.assertEqual(self.named("// one\n" * 4 + self.BEFORE.replace("a + 1", "a - 1", 1), [entry]), ([9], []))
+
+    def test_a_survivor_whose_line_is_written_otherwise_is_gone(self):
+        entries = [{"line": 2, "code": "return a + 1;", "change": c} for c in ("+ -> -", "* -> /")]
+        self.assertEqual(self.named(self.BEFORE.replace("a + 1", "a * 2"), entries), ([], ["+ -> -", "* -> /"]))
+        self.assertEqual(self.named(self.BEFORE, entries), ([2], ["* -> /"]))
+
+    def test_of_several_results_only_what_survived_is_planted_again_and_once(self):
+        entry = {"file": "a.cpp", "line": 1, "code": "x", "change": "0 + 1"}
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / name for name in ("a.json", "b.json")]
+            files[0].write_text(json.dumps({"mutants": [{**entry, "status": "survived"}, {**entry, "line": 2, "status": "killed"}]}))
+            files[1].write_text(json.dumps({"mutants": [{**entry, "status": "survived"}, {**entry, "line": 3, "status": "equivalent"}]}))
+            self.assertEqual([e["line"] for e in mutate.survivors_of(files)], [1])
+
+
+class EquivalentsTest(unittest.TestCase):
+    KNOWN = tomllib.loads((HERE / "equivalent.toml").read_text())["mutant"]
+
+    def test_each_stands_for_a_line_of_its_file(self):
+        root, lines, gone = HERE.parent.parent, {}, []
+        for entry in self.KNOWN:
+            file = entry["file"]
+            if file not in lines:
+                text = (root / file).read_text() if (root / file).exists() else ""
+                lines[file] = {line.strip() for line in text.split("\n")}
+            if entry["code"] not in lines[file]:
+                gone.append(f"{file}: {entry['change']}: {entry['code']}")
+        self.assertFalse(gone, "make them match the lines as they are now, or drop them:\n" + "\n".join(gone))
+
+    def test_each_is_listed_once_and_says_why(self):
+        seen = set()
+        for entry in self.KNOWN:
+            key = (entry["file"], entry["code"], entry["change"])
+            self.assertNotIn(key, seen)
+            seen.add(key)
+            self.assertTrue(entry["reason"].strip(), key)
 
 
 if __name__ == "__main__":

@@ -198,11 +198,55 @@ def draw(tree, targets, count, seed, jobs, say, files_most=0):
                 draw_some(tree, some, count, seed, pool, rng, chosen, seen, say)
             looked[layer] = [sum(c) for c in zip(*seen.values())] or [0, 0, 0]
             for file in sorted(chosen):
-                for place in sorted(chosen[file], key=lambda p: (p.start, -p.end, p.change)):
-                    line = text[file].count(b"\n", 0, place.start) + 1
-                    code = text[file].split(b"\n")[line - 1].strip().decode(errors="replace")
-                    mutants.append(Mutant(len(mutants) + 1, layer, file, line, code, place.change, place))
+                mutants += numbered(len(mutants) + 1, layer, file, text[file], chosen[file])
     return mutants, looked
+
+
+def numbered(first, layer, file, source: bytes, found):
+    in_order = sorted(found, key=lambda p: (p.start, -p.end, p.change))
+    return [Mutant(first + i, layer, file, *line_of(source, p), p.change, p) for i, p in enumerate(in_order)]
+
+
+def line_of(source: bytes, place):
+    """Its number and what stands in it."""
+    line = source.count(b"\n", 0, place.start) + 1
+    return line, source.split(b"\n")[line - 1].strip().decode(errors="replace")
+
+
+def again(tree, entries, say):
+    """What draw() gives, of the mutants of earlier results, wherever they stand now; what stands nowhere any more is said."""
+    by_file, mutants, looked = {}, [], {}
+    for entry in entries:
+        by_file.setdefault((entry["layer"], entry["file"]), []).append(entry)
+    for (layer, file), some in sorted(by_file.items()):
+        places_now, gone = [], some
+        if (tree.root / file).exists() and tree.is_built(file):
+            wish = Wish(str(tree.root), Target(layer, file, ()), tuple(tree.parse_arguments(file)), 0, "")
+            source = (tree.root / file).read_bytes()
+            found = rows.find(source) if rows.is_row_file(file) else read_by_clang(wish, source)[0]
+            places_now, gone = where_now(source, found, some)
+            mutants += numbered(len(mutants) + 1, layer, file, source, places_now)
+        for entry in gone:
+            say(f"{file}:{entry['line']}: {entry['change']}: stands there no more")
+        looked[layer] = [looked.get(layer, [0])[0] + len(places_now), 0, 0]
+    return mutants, looked
+
+
+def where_now(source: bytes, found, entries):
+    """(the places that the entries name by their line's text and their change, the entries that name none). Of several lines
+    with the same text it is the nearest one, and in that every place with the change."""
+    places_now, gone = {}, []
+    for entry in entries:
+        at = {}
+        for place in found:
+            line, code = line_of(source, place)
+            if (code, place.change) == (entry["code"], entry["change"]):
+                at.setdefault(line, []).append(place)
+        if at:
+            places_now.update(dict.fromkeys(at[min(at, key=lambda line: abs(line - entry["line"]))]))
+        else:
+            gone.append(entry)
+    return list(places_now), gone
 
 
 def drawn_by_length(files, most, text, rng):

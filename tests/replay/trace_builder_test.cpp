@@ -34,6 +34,15 @@ TEST(TraceBuilder, TheSumOfAllRequestsStaysCountable) {
   EXPECT_TRUE(builder.would_overflow(1)) << "more than that in all";
 }
 
+TEST(TraceBuilder, ATraceThatIsDoneKeepsRoomForAQuarterMoreEventsAtMost) {
+  for (const std::size_t count : {0U, 1U, 4U, 5U, 500U, 512U, 513U, 800U, 819U, 820U, 1000U}) {
+    TraceBuilder builder("t");
+    while (builder.trace().events.size() < count) builder.empty_cache();
+    const std::size_t grown = builder.trace().events.capacity();
+    EXPECT_EQ(std::move(builder).finish().events.capacity(), grown > count + count / 4 ? count : grown) << count;
+  }
+}
+
 TEST(TraceBuilder, TheLastSlotThatWasFreedIsTakenFirst) {
   TraceBuilder builder("history");
   const std::uint32_t a = builder.allocate(1, 0), b = builder.allocate(2, 0), c = builder.allocate(3, 0);

@@ -116,6 +116,19 @@ TEST(Attribution, ThePeakHasItsMomentItsCauseAndItsComposition) {
   EXPECT_EQ(report.phases[0].mark, "step 7");
 }
 
+TEST(Attribution, OfEqualPeaksTheFirstIsToldOf) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  Attribution attribution(stack, stack.stats());
+  for (const char* const moment : {"first", "second"}) {
+    scopes::tell_marked(moment);
+    const scopes::Scope label(scopes::Kind::kLabel, moment);
+    const Tensor a = empty({4096});
+  }
+  const AttributionReport report = attribution.report();
+  EXPECT_EQ(report.peak_mark, "first");
+  EXPECT_THAT(report.peak_at, StartsWith("first"));
+}
+
 TEST(Attribution, APhaseIsThatOfItsThread) {
   AllocatorStack& stack = device_state(kCPU).allocator();
   const Attribution attribution(stack, stack.stats());

@@ -7,6 +7,7 @@
 
 #include <support/meant_leaks.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <regex>
@@ -195,6 +196,24 @@ TEST(LeakReportRules, ResultsThatKeepTheirGradientsAreOneLeakWithThem) {
                 "    tensor [1024] float32, made at HERE\n    4.00 KiB allocated at HERE\n");
 }
 
+TEST(LeakReportRules, GradientsOfResultsThatAHistoryHoldsAreALeakOfTheirOwn) {
+  Kept kept;
+  const Tensor p = program::parameter(1024);
+  const auto step = [&](int) {
+    const Tensor hidden = p * 2;
+    hidden.retain_grad();
+    const Tensor loss = (hidden * hidden).sum();
+    loss.backward({}, true);
+    kept += loss;
+  };
+  const LeakReport report = program::watched(step);
+  const auto leak = std::ranges::find(report.leaks, LeakKind::kRetainedGradient, &Leak::kind);
+  ASSERT_NE(leak, report.leaks.end()) << report.text();
+  EXPECT_NEAR(leak->bytes_per_step, 4096, 1e-6);
+  EXPECT_EQ("  " + leak->sentence, kRetains);
+  EXPECT_EQ(std::ranges::count(report.leaks, LeakKind::kKeptGraph, &Leak::kind), 1) << report.text();
+}
+
 TEST(LeakReportRules, OneRetainedGradientStaysAndDoesNotGrow) {
   Tensor hidden;
   const Tensor p = program::parameter(1024);
@@ -234,6 +253,24 @@ TEST(LeakReportRules, AHookThatHoldsItsTensorIsNamedAndNothingBesideIt) {
             "  a hook captured a tensor whose history leads to the hook itself, so that neither ever ends: capture "
             "what the hook needs of it, not the tensor, or remove the hook\n"
             "    tensor [1024] float32, made at HERE\n    4.00 KiB allocated at HERE\n");
+}
+
+TEST(LeakReportRules, AHistoryThatGrowsBesideOneThatAHookHoldsIsNamedToo) {
+  const MeantLeaks meant;
+  const Tensor p = program::parameter(1024);
+  Tensor total = zeros({});
+  const auto step = [&](int) {
+    const Tensor hidden = p * 2;
+    hidden.register_hook([hidden](const Tensor& gradient) { return gradient * hidden; });
+    hidden.sum().backward();
+    const Tensor loss = p.exp().sum();
+    loss.backward();
+    total = total + loss;
+  };
+  const LeakReport report = program::watched(step);
+  ASSERT_EQ(report.leaks.size(), 2U) << report.text();
+  EXPECT_EQ(report.leaks[0].kind, LeakKind::kHook);
+  EXPECT_EQ(report.leaks[1].kind, LeakKind::kKeptGraph);
 }
 
 TEST(LeakReportRules, AHookOfALeafThatHoldsOtherTensorsIsNamed) {
@@ -280,8 +317,8 @@ TEST(LeakReportRules, TheFirstStepsAreLeftOutAndFourMoreAreNeeded) {
 TEST(LeakReportRules, WhatCostsMostComesFirst) {
   Kept kept;
   const auto step = [&](int) {
-    kept += program::made(64);
-    kept += program::emptied(512);
+    kept += program::emptied(64);  // neither their names nor their lines are in this order
+    kept += program::made(512);
     kept += program::filled(128);
   };
   const LeakReport report = program::watched(step);

@@ -229,6 +229,56 @@ TEST(Repeats, WhatDoesNotRepeatIsLeftAsItIs) {
   EXPECT_FALSE(fold_repeats(fixed));
 }
 
+/// Adds buffers of these sizes, one a step, of which each lives for that step.
+void add_row(std::vector<Buffer>& buffers, std::initializer_list<std::uint64_t> sizes) {
+  for (const std::uint64_t size : sizes) {
+    const std::int64_t lower = buffers.empty() ? 0 : buffers.back().lower + 1;
+    buffers.push_back({.lower = lower, .upper = lower + 1, .size = size});
+  }
+}
+
+TEST(Repeats, OfTwoLayersTheFirstBufferOfAllMayBeTheFirstOfItsLayer) {
+  // A layer's first buffer is born with the last one of the layer before it.
+  std::vector<Buffer> buffers;
+  for (std::int64_t time = 0; time <= 3; time += 3)
+    for (std::int64_t i = 0; i < 4; ++i)
+      buffers.push_back({.lower = time + i, .upper = time + i + 1, .size = 5 + static_cast<std::uint64_t>(i)});
+  const std::optional<Folded> folded = fold_repeats(buffers);
+  ASSERT_TRUE(folded);
+  EXPECT_EQ(folded->copies, (std::vector<std::vector<std::uint32_t>>{{0, 1, 2}, {4, 5, 6}}));
+}
+
+TEST(Repeats, EqualBuffersInARowAreNoLayersOfOneEach) {
+  std::vector<Buffer> buffers;
+  for (int layer = 0; layer < 10; ++layer) add_row(buffers, {11, 12, 13, 14, 15});
+  for (int i = 0; i < 100; ++i) add_row(buffers, {1});
+  const std::optional<Folded> folded = fold_repeats(buffers);
+  ASSERT_TRUE(folded);
+  EXPECT_GE(folded->part.size(), 2U);
+}
+
+TEST(Repeats, OfManyLengthsThatAreSeenOnceTheOneThatIsSeenOftenIsFound) {
+  for (const int layers_first : {0, 40, 80}) {
+    SCOPED_TRACE(testing::Message() << "after " << layers_first << " lengths");
+    std::vector<Buffer> buffers;
+    std::uint64_t other = 100;
+    for (int length = 0; length < 80; ++length) {
+      if (length == layers_first)
+        for (int layer = 0; layer < 150; ++layer) add_row(buffers, {11, 12, 13, 14, 15, 16, 17});
+      const std::uint64_t a = other++;
+      add_row(buffers, {a, a, a + 1000000, a});
+      for (int i = 0; i < length + 5; ++i) add_row(buffers, {other++});
+      add_row(buffers, {a, a, a + 1000000, a});
+    }
+    if (layers_first == 80)
+      for (int layer = 0; layer < 150; ++layer) add_row(buffers, {11, 12, 13, 14, 15, 16, 17});
+    const std::optional<Folded> folded = fold_repeats(buffers);
+    ASSERT_TRUE(folded);
+    EXPECT_EQ(folded->part.size(), 7U);
+    EXPECT_GE(folded->copies.size(), 149U);
+  }
+}
+
 TEST(Repeats, AModelOfManyLayersIsPackedAsLowAsItCanBe) {
   std::mt19937_64 random(kSeed);
   const std::vector<Buffer> buffers = layered_problem(random, 400, 20);

@@ -147,6 +147,7 @@ TEST(DriverPoolModel, WhatAPoolHasIsCountedAsTakenFromItsDeviceAndWithinTheLimit
           out += bytes;
         } else {
           has_refused = true, has_given_back = false, refused_in = operation;
+          EXPECT_EQ(source.refused_bytes(), 0u) << "what the pool wanted of the device it does not say";
         }
       } else if (choice < 9 && !live.empty()) {
         std::swap(live[random() % live.size()], live.back());

@@ -185,6 +185,19 @@ TEST_F(CopyRules, WhatOverlapsIsReadBeforeItIsWritten) {
   EXPECT_TRUE(x.equal(tensor({0, 1, 0, 1}))) << "side by side";
 }
 
+TEST_F(CopyRules, WhatDoesNotOverlapIsCopiedWithoutMemoryBesideIt) {
+  const AllocatorStack& stack = device_state(kHere).allocator();
+  const auto taken = [&stack](const Tensor& to, const Tensor& from) {
+    const std::int64_t before = stack.stats().requested_bytes.allocated;
+    to.copy_(from);
+    return stack.stats().requested_bytes.allocated - before;
+  };
+  const Tensor x = arange(12), y = zeros({12}, kInt64);
+  EXPECT_EQ(taken(y, x), 0);
+  EXPECT_EQ(taken(x.slice(0, 0, 6), x.slice(0, 6, 12)), 0) << "of one storage";
+  EXPECT_GT(taken(x.slice(0, 0, 7), x.slice(0, 5, 12)), 0);
+}
+
 TEST_F(CopyRules, ACopyIsAWriteEvenOfItselfAndItsGradientIsTheSources) {
   Tensor x = ones({2});
   const std::int64_t before = x._version();

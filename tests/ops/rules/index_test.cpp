@@ -90,6 +90,22 @@ TEST(IndexAddRules, RowsAreAddedOnceForEachNameAndBroadcast) {
   EXPECT_THROW(tensor({1}).to(kInt8).index_add(0, tensor({0}), tensor({1}).to(kInt8), 300), Error);
 }
 
+TEST(IndexAddRules, RowsAreBroadcastAlongWhicheverDimensionTheyLie) {
+  for (const std::int64_t dim : {0, 1, 2}) {
+    Widths sizes{1, 1, 1};
+    sizes[static_cast<std::size_t>(dim)] = 2;
+    const Tensor base = zeros({2, 3, 4}, kFloat64), wanted = zeros({2, 3, 4}, kFloat64),
+                 source = real(tensor({5, 7})).view(sizes).requires_grad_();
+    wanted.select(dim, 0).fill_(7);
+    wanted.select(dim, 1).fill_(5);
+    const Tensor sum = base.index_add(dim, tensor({1, 0}), source);
+    EXPECT_TRUE(sum.equal(wanted)) << dim;
+    sum.mul(wanted).sum().backward();
+    const double each = static_cast<double>(24 / base.size(dim));
+    EXPECT_TRUE(source.grad().equal(real(tensor({5 * each, 7 * each})).view(sizes))) << dim;
+  }
+}
+
 TEST(ScatterReduceRules, WhatFallsOnAPlaceIsReducedWithItOrAlone) {
   const Tensor x = real(tensor({{5., -1., 2.}, {0., 4., 3.}})), y = real(tensor({{1., 2., -3., 4.}, {6., 7., 8., 9.}}));
   const Tensor index = tensor({{0, 0, 2, 0}, {1, 2, 2, 1}});

@@ -167,6 +167,9 @@ TEST(ViewRules, DimensionsOfOneComeAndGo) {
   EXPECT_EQ(geometry(y.unsqueeze(0)), (Geometry{{1, 2, 3}, {6, 3, 1}, {0}}));
   EXPECT_EQ(geometry(y.unsqueeze(2)), (Geometry{{2, 3, 1}, {3, 1, 1}, {0}}));
   EXPECT_EQ(geometry(y.unsqueeze(-1)), geometry(y.unsqueeze(2)));
+  const Tensor cut = numbered({2, 3, 5});
+  cut.resize_({2, 3});
+  EXPECT_EQ(geometry(cut.unsqueeze(2)), geometry(y.unsqueeze(2))) << "whatever dimension was there before";
   EXPECT_EQ(geometry(y.unsqueeze(-3)), geometry(y.unsqueeze(0)));
   EXPECT_THROW(y.unsqueeze(3), Error);
   EXPECT_THROW(y.unsqueeze(-4), Error);

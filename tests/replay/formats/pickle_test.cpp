@@ -171,6 +171,20 @@ TEST(PickleMachine, TheMemoFollowsWhatIsKeptOnce) {
   EXPECT_EQ(lines, (std::vector<std::uint64_t>{1, 1, 1, 2, 2}));
 }
 
+TEST(PickleMachine, AListThatSomebodyElseHoldsAlreadyIsKeptThoughAnEqualOneIsThere) {
+  // ([1, 2], memo 0, the same once more, which then becomes [1, 2], [7, 8])
+  const Pickle pickle =
+      load(kProto + "(](K\1K\2e]" + bytes({0x94, 'h', 0}) + "(K\1K\2e](" + bytes({'K', 7, 'K', 8}) + "et.");
+  std::vector<std::uint64_t> firsts;
+  pickle.for_each(pickle.root(), [&](std::uint64_t, PickleValue list) {
+    bool ok = false;
+    pickle.for_each(list, [&](std::uint64_t i, PickleValue item) {
+      if (i == 0) firsts.push_back(pickle.unsigned_int(item, ok));
+    });
+  });
+  EXPECT_EQ(firsts, (std::vector<std::uint64_t>{1, 1, 1, 7}));
+}
+
 TEST(PickleMachine, AListThatNamesItselfIsLeftAlone) {
   const Pickle pickle = load(kProto + "]" + bytes({0x94}) + "(" + bytes({'h', 0}) + "e.");
   EXPECT_EQ(pickle.size(pickle.root()), 1u);

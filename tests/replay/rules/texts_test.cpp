@@ -228,7 +228,9 @@ TEST(TimedCalls, HaveTheirPercentilesAmongTheLongestOnes) {
   EXPECT_GE(row.free_ns.max, 1.9e6);
   EXPECT_EQ(row.free_ns.p99, row.free_ns.max);
   EXPECT_GE(row.free_ns.mean, 1.9e6 / kRequests);
-  EXPECT_GE(row.clock_ns, 0);
+#if defined(__x86_64__)  // elsewhere the clock may stand still for so long
+  EXPECT_GT(row.clock_ns, 0);
+#endif
   const ReplayRow nothing = run_job(read_one("e\n"), policy, {.timed_passes = 0});
   EXPECT_EQ(nothing.allocate_ns.max, 0);
   EXPECT_EQ(nothing.free_ns.mean, 0);

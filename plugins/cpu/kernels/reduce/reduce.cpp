@@ -10,12 +10,13 @@ constexpr i64 kColumns = 256;          // accumulators side by side
 constexpr i64 kGrain = 16384;
 constexpr int kMaxOutputs = 2;
 
+// Before one is added, and collapsed then: one of a single element.
 struct Dims {
   int rank = 0;
   i64 count = 1;
-  i64 sizes[kMaxRank];
-  i64 x[kMaxRank];  // strides in bytes
-  i64 y[kMaxOutputs][kMaxRank];
+  i64 sizes[kMaxRank] = {1};
+  i64 x[kMaxRank] = {};  // strides in bytes
+  i64 y[kMaxOutputs][kMaxRank] = {};
 
   void add(i64 size, i64 x_stride, i64 y0, i64 y1) {
     sizes[rank] = size;
@@ -46,12 +47,7 @@ struct Dims {
       y[0][last] = y[0][d];
       y[1][last] = y[1][d];
     }
-    if (rank > 0) rank = last + 1;
-    if (rank == 0) {
-      rank = 1;
-      sizes[0] = 1;
-      x[0] = y[0][0] = y[1][0] = 0;
-    }
+    rank = last + 1;
   }
   static void swap(i64& a, i64& b) {
     const i64 c = a;

@@ -226,6 +226,28 @@ TEST_F(Workspace, OfPlainConvolutionsIsThatOfAPictureInColumnsForEachThread) {
   });
 }
 
+// A partial result for every 65536 elements of an output, and for fewer where neighbouring outputs share their reads.
+TEST_F(Workspace, OfReductionsIsAPartialResultForEachPieceOfWhatIsReduced) {
+  for_threads([](Bench& bench, i64) {
+    constexpr i64 kPiece = 65536, kColumns = 256;
+    const auto taken = [&](const Tensor& x, const Sizes& sizes) {
+      return bench.workspace_of("sum", {Tensor(Dtype::kFloat32, sizes)}, {x});
+    };
+    const i64 one = taken(filled(Dtype::kFloat32, {2 * kPiece}), {1}) / 2;
+    EXPECT_GT(one, 0);
+    for (const i64 count : {kPiece - 1, kPiece, kPiece + 1, 3 * kPiece, 3 * kPiece + 1}) {
+      for (const i64 others : {1, 2, 5}) {
+        SCOPED_TRACE(::testing::Message() << count << " for each of " << others);
+        const i64 parts = count > kPiece ? pieces(count, kPiece) : 0;
+        EXPECT_EQ(taken(filled(Dtype::kFloat32, {others, count}), {others, 1}), others * parts * one);
+        const i64 width = std::min(others, kColumns), columns = pieces(count, kPiece / width);
+        if (others == 1) continue;  // that is a row
+        EXPECT_EQ(taken(filled(Dtype::kFloat32, {count, others}), {1, others}), others * columns * one);
+      }
+    }
+  });
+}
+
 // Without an element in the result there is nothing to compute it in, whatever the operands are.
 TEST_F(Workspace, OfAnEmptyResultIsNothing) {
   for_threads([](Bench& bench, i64) {

@@ -227,7 +227,7 @@ TEST_F(Files, RefusesADecompressionBomb) {
 
 TEST_F(Files, NamesAMissingFileAndAFolder) {
   EXPECT_NE(refusal(test::scratch_folder() + "absent.gz").find("No such file"), std::string::npos);
-  EXPECT_NE(refusal(test::scratch_folder()).find("directory"), std::string::npos);
+  EXPECT_NE(refusal(test::scratch_folder()).find("is a directory, not a history"), std::string::npos);
 }
 
 TEST_F(Files, TheExampleHistoryHasThePeakOfItsHeader) {

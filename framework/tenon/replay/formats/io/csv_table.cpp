@@ -77,7 +77,7 @@ std::uint64_t CsvTable::hexadecimal(int column, const char* what) const {
 std::uint64_t CsvTable::number(std::string_view text, const char* what, int base) const {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error == std::errc::result_out_of_range || (error == std::errc() && base == 10 && value > kMaxBytes)) {
+  if (error == std::errc::result_out_of_range || (base == 10 && value > kMaxBytes)) {
     input_.fail_line(std::string(what) + " does not fit in 63 bits: " + std::string(text.substr(0, 40)));
   }
   if (error != std::errc() || end != text.data() + text.size()) {

@@ -129,13 +129,13 @@ class PickleMachine {
     const bool negative = count != 0 && (bytes[count - 1] & 0x80) != 0;
     const std::uint8_t filler = negative ? 0xff : 0x00;
     while (count > 9 && bytes[count - 1] == filler) --count;
-    const bool extra_is_sign = count == 9 && bytes[8] == filler;
-    if (count > 9 || (count == 9 && !extra_is_sign)) return push(PickleValue::make(Kind::kTooBig));
+    if (count > 9 || (count == 9 && bytes[8] != filler)) return push(PickleValue::make(Kind::kTooBig));
     std::uint64_t value = negative ? ~std::uint64_t{0} : 0;
     std::memcpy(&value, bytes, std::min<std::uint64_t>(count, 8));
     const auto as_signed = static_cast<std::int64_t>(value);
-    if (count == 9 && negative && as_signed >= 0) return push(PickleValue::make(Kind::kTooBig));
-    if (count == 9 && !negative && as_signed < 0) return push(builder_.unsigned_integer(as_signed));
+    // The sign of nine bytes may be another than that of the eight.
+    if (negative && as_signed >= 0) return push(PickleValue::make(Kind::kTooBig));
+    if (!negative && as_signed < 0) return push(builder_.unsigned_integer(as_signed));
     push(builder_.integer(as_signed));
   }
 
