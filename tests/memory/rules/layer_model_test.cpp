@@ -296,7 +296,7 @@ TEST(Aligning, IsForRequestsFromTheSmallestSizeOnAndTakesNoMoreThanItMayNeed) {
     for (const std::size_t asked : {64, 512, 4096})
       for (const std::size_t bytes : {1, 999, 1000, 1001, 5000}) {
         Over over({"align", {{"alignment", std::to_string(alignment) + "B"}, {"min_size", "1000B"}}});
-        over.layer->allocate({.bytes = 512});  // so that the next one does not happen to be aligned
+        const Block first = over.layer->allocate({.bytes = 512});  // so that the next one is not aligned by chance
         const Block block = over.layer->allocate({.bytes = bytes, .alignment = asked});
         const std::size_t wanted = bytes >= 1000 ? std::max(alignment, asked) : asked;
         EXPECT_EQ(Address(block.data) % wanted, 0u);
@@ -308,6 +308,7 @@ TEST(Aligning, IsForRequestsFromTheSmallestSizeOnAndTakesNoMoreThanItMayNeed) {
             << "to its end";
         EXPECT_LT(Address(block.data) - over.policy->given, wanted) << "from the first multiple on";
         over.layer->deallocate(block, {});
+        over.layer->deallocate(first, {});
       }
 }
 
