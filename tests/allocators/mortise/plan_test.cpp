@@ -97,16 +97,6 @@ TEST_F(MortisePlan, WhatItHasNotIsServedOnline) {
   EXPECT_EQ(stack->stats().reserved_bytes.current, 0) << "of both kinds of memory";
 }
 
-// A thread that has a stream for itself for long takes a shorter way.
-TEST_F(MortisePlan, IsFollowedByAThreadThatHasAskedForMuchElseBefore) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  const auto stack = AllocatorStack::make(source_, allocator_from_spec(spec()));
-  for (int i = 0; i < 5000; ++i) stack->deallocate(stack->allocate({.bytes = 3 * KiB}));
-  const std::vector<std::uint64_t> addresses = play(*stack);
-  for (std::size_t i = 0; i < addresses.size(); ++i)
-    EXPECT_EQ(addresses[i] - addresses[0], offsets_[i] - offsets_[0]) << "request " << i;
-}
-
 TEST_F(MortisePlan, ItsMemoryGoesBackWhereAnotherRequestNeedsIt) {
   AddressOnlySource small({.capacity_bytes = 192 * MiB});
   const auto stack = AllocatorStack::make(small, allocator_from_spec(spec()));
