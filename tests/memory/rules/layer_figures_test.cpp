@@ -160,8 +160,12 @@ TEST(LayerWords, OfEachInjectedFailureAndOfNoneBesideIt) {
       if (name == "reserve") return source->reserve(2 * MiB) != nullptr ? "served" : "nothing";
       if (name == "create") return source->create(2 * MiB) ? "served" : "nothing";
       if (name == "map") source->map(space, 2 * MiB, physical, 0);
-      if (name == "mark") EXPECT_EQ(source->mark({7}).stream, 7u);
-      if (name == "reached") EXPECT_TRUE(source->reached({}));
+      if (name == "mark") {
+        EXPECT_EQ(source->mark({7}).stream, 7u);
+      }
+      if (name == "reached") {
+        EXPECT_TRUE(source->reached({}));
+      }
       if (name == "wait") source->wait({});
       if (name == "synchronize") source->synchronize();
       return "served";
@@ -343,7 +347,9 @@ TEST(GuardLayerRules, AFaultFailsTheNextAllocationWhereThatIsAskedAndNoLaterOne)
     std::optional<Block> next;
     const std::string said = layer_refusal_of([&] { next = over.layer->allocate({.bytes = 1}); });
     EXPECT_EQ(said == "served", !throws);
-    if (throws) EXPECT_EQ("tenon: " + said + "\n", text);
+    if (throws) {
+      EXPECT_EQ("tenon: " + said + "\n", text);
+    }
     if (!next) next = over.layer->allocate({.bytes = 1});
     over.layer->deallocate(*next, {});
     EXPECT_THROW(over.layer->check_invariants(), Error);

@@ -434,12 +434,14 @@ TEST(Tracking, TellsEachFieldOfABlockThatCameBackChanged) {
     EXPECT_EQ(text.find("size mismatch") != std::string::npos, field != 0) << field;
     EXPECT_EQ(over.said("faults"), field == 0 ? "0" : "1");
     EXPECT_EQ(over.device.used_bytes(), 0u) << "freed as it was handed out";
-    if (field == 1)
+    if (field == 1) {
       EXPECT_THAT(text,
                   HasSubstr("was handed out with 700 bytes (700 requested) and came back with 701 (700 requested)"));
-    if (field == 2)
+    }
+    if (field == 2) {
       EXPECT_THAT(text,
                   HasSubstr("was handed out with 700 bytes (700 requested) and came back with 700 (699 requested)"));
+    }
   }
 }
 
@@ -465,10 +467,13 @@ TEST(Tracking, ListsTheTenOldestBlocksAndCountsAll) {
     ::testing::internal::CaptureStderr();
     over.layer.reset();
     const std::string text = ::testing::internal::GetCapturedStderr();
-    if (count == 0) EXPECT_EQ(text, "");
-    if (count != 0)
+    if (count == 0) {
+      EXPECT_EQ(text, "");
+    }
+    if (count != 0) {
       EXPECT_THAT(text, HasSubstr(fmt::format("tenon: track: {} blocks were never freed, {} in all", count,
                                               format_bytes(bytes))));
+    }
     EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(text, '\n')),
               count == 0 ? 0 : 1 + std::min<std::size_t>(count, 10));
   }
@@ -596,7 +601,9 @@ TEST(Guarding, PoisonsEveryByteOfTheBlockWhereItIsAsked) {
       EXPECT_EQ(guarded.layer->trim(3), 0u);
       const std::string text = ::testing::internal::GetCapturedStderr();
       EXPECT_EQ(text.find("written after it was freed") != std::string::npos, freed);
-      if (freed) EXPECT_THAT(text, HasSubstr(fmt::format("at byte {}", kBytes - 1)));
+      if (freed) {
+        EXPECT_THAT(text, HasSubstr(fmt::format("at byte {}", kBytes - 1)));
+      }
       EXPECT_EQ(guarded.policy->trims, std::vector<std::size_t>{3});
     }
 }

@@ -418,7 +418,9 @@ TEST(HostMemoryRules, ChargesWhatTheSystemGivesAndGivesItBack) {
     auto* const data = static_cast<unsigned char*>(source.acquire(bytes));
     ASSERT_NE(data, nullptr);
     EXPECT_EQ(Address(data) % 512, 0u);
-    if (bytes >= 2 * MiB) EXPECT_EQ(Address(data) % (2 * MiB), 0u) << "for large pages";
+    if (bytes >= 2 * MiB) {
+      EXPECT_EQ(Address(data) % (2 * MiB), 0u) << "for large pages";
+    }
     data[0] = data[bytes - 1] = 1;
     EXPECT_EQ(source.usage().free_bytes, kCapacity - charged) << bytes;
     EXPECT_EQ(source.usage().total_bytes, kCapacity);

@@ -128,7 +128,9 @@ TEST(StackModel, CountsAlikeHoweverCallsAreKeptApart) {
             follow(*stack, ++seed, is_labelled, is_told && !is_trial ? &listener : nullptr);
             stack->trim(0);
             if (is_told) scopes::remove_listener(listener);
-            if (is_trial) EXPECT_EQ(listener.came + listener.went + listener.calls, 0) << "nobody is told of a trial";
+            if (is_trial) {
+              EXPECT_EQ(listener.came + listener.went + listener.calls, 0) << "nobody is told of a trial";
+            }
             if (is_told && !is_trial) {
               EXPECT_EQ(listener.bytes, 0u);
               EXPECT_GT(listener.calls, 0);

@@ -50,7 +50,9 @@ std::string name_of_row(const AttributedBytes& row) {
 Rows rows_of(const std::vector<AttributedBytes>& list) {
   Rows rows;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (i > 0) EXPECT_GE(list[i - 1].bytes, list[i].bytes) << "the largest first";
+    if (i > 0) {
+      EXPECT_GE(list[i - 1].bytes, list[i].bytes) << "the largest first";
+    }
     EXPECT_TRUE(rows.emplace(name_of_row(list[i]), Row{list[i].bytes, list[i].blocks}).second) << "one row each";
   }
   return rows;
@@ -396,7 +398,9 @@ TEST(StepUsesModel, AreComparedWithTheSameBlockOfTheStepBefore) {
       if (random() % 2 == 0) uses.used(used), ++now[key];
       const auto to_come = uses.uses_to_come(used);
       EXPECT_EQ(to_come.has_value(), before.contains(key));
-      if (to_come) EXPECT_EQ(*to_come, before[key] - (now.contains(key) ? now[key] : 0));
+      if (to_come) {
+        EXPECT_EQ(*to_come, before[key] - (now.contains(key) ? now[key] : 0));
+      }
     }
     uses.begin_step();
     before = std::move(now);
