@@ -78,6 +78,24 @@ TEST(LeakWatchRules, WhatComesEveryFewStepsIsToldByItsMeanOverLongTimes) {
   }
 }
 
+TEST(LeakWatchRules, WhatGrowsIsToldAsItIsNowThoughAnEarlierLookSawMore) {
+  std::vector<Tensor> queue, kept;  // of each ten one stays when the queue is emptied
+  LeakWatch watch;
+  for (int step = 0; step < 100; ++step) {
+    queue.push_back(ones({256}));
+    if (queue.size() == 10) {
+      kept.push_back(queue.front());
+      queue.clear();
+    }
+    watch.step();
+  }
+  const LeakReport report = watch.report();
+  ASSERT_EQ(report.leaks.size(), 1U) << report.text();
+  EXPECT_EQ(report.leaks[0].blocks, 9U);  // the first is of a step that is left out
+  EXPECT_EQ(report.leaks[0].bytes, 9 * 1024U);
+  EXPECT_NEAR(report.leaks[0].bytes_per_step, 102.4, 10);
+}
+
 TEST(LeakWatchRules, WhatIsReplacedIsNoneHoweverLongItIsWatched) {
   for (const int period : {1, 3, 17, 50}) {
     std::vector<Tensor> kept;

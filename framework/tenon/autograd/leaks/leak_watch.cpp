@@ -232,14 +232,14 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   return look;
 }
 
-/// The same leak may be found again with more bytes.
+/// The same leak may be found again: what grows is told as it is now, what stays with the most that it kept.
 void LeakWatch::Impl::note(std::vector<Found>& found, std::vector<Leak> leaks, std::size_t steps) {
   for (Leak& leak : leaks) {
     auto same = std::ranges::find_if(found, [&](const Found& other) {
       return other.leak.kind == leak.kind && other.leak.grows == leak.grows && other.leak.site == leak.site;
     });
     if (same == found.end()) same = found.insert(found.end(), Found{});
-    if (leak.bytes >= same->leak.bytes) same->leak = std::move(leak);
+    if (leak.grows || leak.bytes >= same->leak.bytes) same->leak = std::move(leak);
     ++same->looks;
     same->last_steps = steps;
   }
