@@ -150,6 +150,24 @@ TEST(Averages, CountNoOperationsOfFillsAndRandomNumbers) {
   for (const auto& row : rows) EXPECT_EQ(row.flops > 0, row.key == "aten::add") << row.key;
 }
 
+TEST(Averages, BracketsAreTheOperatorsThatTheyCallEachOnce) {
+  Tensor x = ones({4, 4});
+  const Tensor rows_of_x = arange(2, TensorOptions(kInt64)), values = ones({2, 4});
+  Profile profile;
+  const AverageList rows = of(profile, [&] {
+    for (int i = 0; i < 3; ++i) {
+      x.index({rows_of_x});
+      x.index_put_({rows_of_x}, values);
+    }
+    x.index({indexing::Slice(0, 2)});
+    x.index_put_({indexing::Slice(0, 2)}, values);
+  });
+  EXPECT_EQ(rows.find("aten::index")->count, 3);
+  EXPECT_EQ(rows.find("aten::index_put_")->count, 3);
+  EXPECT_EQ(rows.find("aten::slice")->count, 2);
+  EXPECT_EQ(rows.find("aten::copy_")->count, 1);
+}
+
 TEST(Averages, OfAnOperatorThatThrewAreThere) {
   Profile profile;
   const AverageList rows = of(profile, [] {

@@ -76,6 +76,7 @@ void list_one(const TensorImpl* tensor, bool is_older) noexcept {
       listed->second = {.tensor = tensor,
                         .made_at = is_older ? 0 : list().stacks.take(),
                         .number = ++list().count,
+                        .thread = scopes::thread_number(),
                         .is_older = is_older};
   } catch (...) {  // no memory for the list: this tensor is not on it, the program goes on
   }

@@ -53,6 +53,7 @@ struct ListedTensor {
   const TensorImpl* tensor = nullptr;
   StackId made_at = 0;       ///< the stack that made it: listed_frames()
   std::uint64_t number = 0;  ///< the how-manieth tensor of the list it was, from 1: younger is larger
+  std::uint32_t thread = 0;  ///< that made it: scopes::thread_number()
   bool is_older = false;     ///< than the list: see list_older_tensor()
 };
 

@@ -58,7 +58,8 @@ struct Kept {
 };
 
 const std::string kHolds =
-    "  the program holds 10 tensors that this line made: a list, cache or queue that nobody empties\n";
+    "  the program holds 10 tensors that this line made: a list, cache or queue that nobody empties, or "
+    "that has not been full yet\n";
 const std::string kHistory =
     "  a tensor that the program keeps holds the history of former steps, and with it what they saved for backward: "
     "keep loss.item() or loss.detach() instead\n";

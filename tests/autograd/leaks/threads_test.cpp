@@ -159,6 +159,34 @@ void look_beside(const Work& work) {
   }
 }
 
+TEST(LeaksBesideThreads, OfOthersThatAreInTheMiddleOfAStepIsNoAlarm) {
+  for (int round = 0; round < 5; ++round) {
+    memory::LeakWatch watch;
+    const Beside others([](nn::Linear& model) {
+      const Tensor hidden = model->forward(rand({64, 8})).tanh();
+      hidden.retain_grad();
+      hidden.mul(hidden).sum().backward();
+      model->zero_grad(/*set_to_none=*/true);
+    });
+    for (int step = 0; step < 60; ++step) {
+      others.await_rounds(1);
+      watch.step();
+    }
+    EXPECT_TRUE(watch.report().leaks.empty()) << watch.report().text();
+  }
+}
+
+TEST(LeaksBesideThreads, AGraphThatAnotherThreadLeavesIsTold) {
+  memory::LeakWatch watch;
+  Tensor loss;
+  std::thread([&] { loss = rand({4096}).requires_grad_().exp().sum(); }).join();
+  for (int step = 0; step < 12; ++step) watch.step();
+  const memory::LeakReport report = watch.report();
+  ASSERT_EQ(report.leaks.size(), 1U) << report.text();
+  EXPECT_EQ(report.leaks[0].kind, memory::LeakKind::kKeptGraph);
+  EXPECT_FALSE(report.leaks[0].grows);
+}
+
 TEST(LeaksBesideThreads, HooksAreAskedWhileOthersHangThemUpAndTakeThemDown) {
   const Tensor kept = ones({3});
   look_beside([](nn::Linear& model) {

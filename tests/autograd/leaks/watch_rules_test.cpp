@@ -96,6 +96,22 @@ TEST(LeakWatchRules, WhatGrowsIsToldAsItIsNowThoughAnEarlierLookSawMore) {
   EXPECT_NEAR(report.leaks[0].bytes_per_step, 102.4, 10);
 }
 
+TEST(LeakWatchRules, WhatBeginsLateIsToldByItsMeanSinceThen) {
+  for (const int first : {20, 50, 130}) {
+    for (const int every : {1, 3}) {
+      std::vector<Tensor> kept;
+      LeakWatch watch;
+      for (int step = 0; step < first + 50; ++step) {
+        if (step >= first && (step - first) % every == 0) kept.push_back(ones({256}));
+        watch.step();
+      }
+      const LeakReport report = watch.report();
+      ASSERT_EQ(report.leaks.size(), 1U) << first << ", every " << every;
+      EXPECT_NEAR(report.leaks[0].bytes_per_step, 1024. / every, 0.04 * 1024 / every) << first << ", every " << every;
+    }
+  }
+}
+
 TEST(LeakWatchRules, WhatIsReplacedIsNoneHoweverLongItIsWatched) {
   for (const int period : {1, 3, 17, 50}) {
     std::vector<Tensor> kept;

@@ -29,7 +29,7 @@ constexpr std::size_t kLeastGraphBytes = 4 * KiB;  ///< less is a scalar's
 
 class Causes {
  public:
-  explicit Causes(Device device) : names_(device) {}
+  Causes(Device device, MadeElsewhere& elsewhere) : elsewhere_(elsewhere), names_(device) {}
 
   void add(const GrowingBlocks& growing) {
     std::uint64_t all = 0;
@@ -227,7 +227,8 @@ class Causes {
               "the program holds {} tensors, each of another size, as a cache keyed by shape does: bound it",
               cause.blocks);
         return fmt::format(
-                   "the program holds {} tensors that this line made: a list, cache or queue that nobody empties",
+                   "the program holds {} tensors that this line made: a list, cache or queue that nobody empties, or "
+                   "that has not been full yet",
                    cause.blocks) +
                history_of_held(cause);
       case LeakKind::kUnknown:
@@ -283,12 +284,20 @@ class Causes {
                      .chain = std::move(chain)});
   }
 
+  /// Whether its step is over.
+  bool stays(const HeldTensor& held) {
+    if (held.thread == elsewhere_.thread) return true;
+    elsewhere_.now.insert(held.number);
+    return elsewhere_.before.contains(held.number);
+  }
+
   void add_what_stays(std::vector<Leak>& leaks) {
     std::set<std::string> known;
     for (const Leak& leak : leaks) known.insert(leak.site);
     for (const HeldTensor* root : holders_.roots()) {
       const std::size_t bytes = holders_.saved_bytes(root);
-      if (bytes < kLeastGraphBytes || root->by_program == 0 || !known.insert(history_at(*root)).second) continue;
+      if (bytes < kLeastGraphBytes || root->by_program == 0 || !stays(*root)) continue;
+      if (!known.insert(history_at(*root)).second) continue;
       leaks.push_back(
           {.kind = LeakKind::kKeptGraph,
            .grows = false,
@@ -302,7 +311,8 @@ class Causes {
     for (const HeldTensor& held : holders_.all()) {
       if (held.gradient_of == nullptr) continue;
       const HeldTensor* result = holders_.of(held.gradient_of);
-      if (result == nullptr || result->grad_fn == nullptr || !known.insert(made_at(*result)).second) continue;
+      if (result == nullptr || result->grad_fn == nullptr || !stays(*result)) continue;
+      if (!known.insert(made_at(*result)).second) continue;
       leaks.push_back({.kind = LeakKind::kRetainedGradient,
                        .grows = false,
                        .site = made_at(*result),
@@ -314,6 +324,7 @@ class Causes {
     }
   }
 
+  MadeElsewhere& elsewhere_;
   Holders holders_;
   SiteNames names_;
   std::map<std::tuple<LeakKind, std::string>, Cause> causes_;
@@ -321,8 +332,9 @@ class Causes {
 
 }  // namespace
 
-std::vector<Leak> causes_of(const std::vector<GrowingBlocks>& growing, double nodes_per_step, Device device) {
-  Causes causes(device);
+std::vector<Leak> causes_of(const std::vector<GrowingBlocks>& growing, double nodes_per_step, Device device,
+                            MadeElsewhere& elsewhere) {
+  Causes causes(device, elsewhere);
   for (const GrowingBlocks& blocks : growing) causes.add(blocks);
   return causes.take(nodes_per_step);
 }

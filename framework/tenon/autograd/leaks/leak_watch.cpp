@@ -3,6 +3,7 @@
 #include <tenon/autograd/leaks/leak_watch.h>
 #include <tenon/autograd/leaks/site_names.h>
 
+#include <tenon/core/scope/scope.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/history/growth.h>
 #include <tenon/tensor/live_tensors.h>
@@ -15,6 +16,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -91,13 +93,17 @@ class LeakWatch::Impl {
   struct Look {
     std::vector<Leak> leaks;
     std::vector<LateRise> late_rises;
+    std::set<std::uint64_t> made_elsewhere;  ///< what may stay of other threads' steps
   };
+  std::uint32_t thread_ = 0;                ///< that steps
+  std::set<std::uint64_t> made_elsewhere_;  ///< as the last look saw it
   std::vector<Blocks> live_groups() const;
   Look look_now() const;
   std::vector<Found> found_;
 };
 
 void LeakWatch::Impl::step() {
+  thread_ = scopes::thread_number();
   const Mark now = mark({}, recording_.device());
   if (++steps_ <= warmup_steps_) {
     if (!now.blocks.empty()) last_of_warmup_ = recent_.before = whole_.before = now.blocks.back().number;
@@ -228,7 +234,9 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   }
   std::optional<double> nodes = growth_per_step(recent_.nodes);
   if (!nodes) nodes = growth_per_step(whole_.nodes);
-  look.leaks = causes_of(growing, nodes.value_or(0), recording_.device());
+  MadeElsewhere elsewhere{.thread = thread_, .before = made_elsewhere_};
+  look.leaks = causes_of(growing, nodes.value_or(0), recording_.device(), elsewhere);
+  look.made_elsewhere = std::move(elsewhere.now);
   return look;
 }
 
@@ -245,7 +253,11 @@ void LeakWatch::Impl::note(std::vector<Found>& found, std::vector<Leak> leaks, s
   }
 }
 
-void LeakWatch::Impl::look() { note(found_, look_now().leaks, steps_); }
+void LeakWatch::Impl::look() {
+  Look now = look_now();
+  note(found_, std::move(now.leaks), steps_);
+  made_elsewhere_ = std::move(now.made_elsewhere);
+}
 
 LeakReport LeakWatch::Impl::report() const {
   LeakReport report{.steps = steps_ - std::min(steps_, warmup_steps_)};

@@ -50,6 +50,20 @@ bool keeps_rising(std::span<const std::uint64_t> rises) {
   return sum(rises.last(half)) >= kLeastOfEarlier * sum(rises.first(half));
 }
 
+/// How many values there are before the first one, where these are more than from one to the next: it had not begun.
+std::size_t begins_late(std::span<const std::uint64_t> survivors) {
+  const auto is_one = [](std::uint64_t bytes) { return bytes != 0; };
+  const auto first = std::ranges::find_if(survivors, is_one);
+  std::ptrdiff_t longest = 0;
+  for (auto last = first, at = first; at != survivors.end(); ++at) {
+    if (!is_one(*at)) continue;
+    longest = std::max(longest, at - last);
+    last = at;
+  }
+  const std::ptrdiff_t before = first - survivors.begin();
+  return before >= std::max<std::ptrdiff_t>(longest, 2) ? static_cast<std::size_t>(before) : 0;
+}
+
 /// Mann, Nonparametric tests against trend (1945), with the correction for ties of Kendall, Rank correlation methods.
 bool has_trend(std::span<const std::uint64_t> levels) {
   constexpr double kDeviations = 3, kNearlyAll = 0.85;
@@ -99,9 +113,10 @@ std::optional<double> growth_per_step(std::span<const std::uint64_t> levels, std
   if (levels.size() < kLeastStepsOfGrowth) return std::nullopt;
   const Values bound = lower_bound_of(levels);
   if (keeps_rising(survivors) && keeps_rising(rises_of(bound))) {
+    const std::size_t late = begins_late(survivors), count = survivors.size() - late;
     // The step that ended last may hold what it still gives back.
-    const double made = sum(survivors) / static_cast<double>(survivors.size());
-    return std::min(made, static_cast<double>(bound.back() - bound.front()) / static_cast<double>(bound.size() - 1));
+    const double made = sum(survivors) / static_cast<double>(count);
+    return std::min(made, static_cast<double>(bound.back() - bound[late]) / static_cast<double>(count - 1));
   }
   // A queue has some of several steps.
   constexpr std::size_t kLastSteps = 2;

@@ -150,7 +150,6 @@ bool any_tensor(const Indices& indices) {
 }  // namespace
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
-  TENON_SCOPE(index, *this, indices)
   if (indices.empty()) throw Error("Passing an empty index list to Tensor::index() is not valid syntax");
   Indices advanced;
   Tensor result = apply_basic(*this, indices, advanced);
@@ -160,7 +159,6 @@ Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices)); }
 
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
-  TENON_SCOPE(index_put_, *this, indices, values)
   if (indices.empty()) throw Error("Passing an empty index list to Tensor::index_put_() is not valid syntax");
   Indices advanced;
   const Tensor target = apply_basic(*this, indices, advanced);
