@@ -138,6 +138,17 @@ TEST(OwnFrames, LeaveOutWhereThreadsBegin) {
               ElementsAre(0));
 }
 
+TEST(OwnFrames, OfALoadersWorkerBeginWithWhatItsTemplatesCallThoughTheLibraryHasLines) {
+  EXPECT_THAT(own_frames(with_stack({{"tenon::ops::allocate_in(int)", "/src/framework/tenon/ops/layout.h", 25},
+                                     {"tenon::cat(int)", "/src/framework/tenon/ops/concat.cpp", 59},
+                                     {"tenon::Tensor::item<int>()", "/src/framework/tenon/tensor/tensor.h", 9},
+                                     {"tenon::stack(int)", "/src/framework/tenon/ops/concat.cpp", 107},
+                                     {"tenon::data::Stack::apply_batch(int)", "/usr/include/tenon/data/stack.h", 20},
+                                     {"tenon::data::Map::get_batch(int)", "/usr/include/tenon/data/map.h", 30}}),
+                         1),
+              ElementsAre(3, 4, 5));
+}
+
 TEST(OwnFrames, LeaveOutASanitizerAroundThem) {
   EXPECT_THAT(
       own_frames(with_stack({{"__interceptor_malloc", "../../../../src/libsanitizer/asan/asan_malloc_linux.cpp", 69},

@@ -128,7 +128,10 @@ std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
   if (own.empty()) {
     own = those([](const StackFrame& frame) { return is_tenons(frame) && !is_tenons_machinery(frame); });
     // A worker of a loader runs templates that the program compiled: of the library what those called says enough.
-    const auto compiled = std::ranges::find_if(own, [&](std::size_t i) { return !is_in_library(frames[i]); });
+    // They are around it, where a header that the library was compiled with, seen by its lines, is between its own.
+    const auto is_compiled = [&](std::size_t i) { return !is_in_library(frames[i]); };
+    auto compiled = std::find_if_not(own.rbegin(), own.rend(), is_compiled).base();
+    if (compiled == own.end()) compiled = std::ranges::find_if(own, is_compiled);
     if (compiled != own.end() && compiled - own.begin() > 1) own.erase(own.begin(), compiled - 1);
   }
   if (own.empty() && !frames.empty()) own.push_back(telling_frame(frames));
