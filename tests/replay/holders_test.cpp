@@ -138,6 +138,20 @@ TEST(OwnFrames, LeaveOutWhereThreadsBegin) {
               ElementsAre(0));
 }
 
+TEST(OwnFrames, LeaveOutASanitizerAroundThem) {
+  EXPECT_THAT(
+      own_frames(with_stack({{"__interceptor_malloc", "../../../../src/libsanitizer/asan/asan_malloc_linux.cpp", 69},
+                             {"mine::work()", "/m/a.cc", 3},
+                             {"__tsan_thread_start_func",
+                              "../../../../src/libsanitizer/tsan/tsan_interceptors_posix.cpp", 991},
+                             {"__interceptor_pthread_create", "/m/program", 0},
+                             {"asan_thread_start(void*)", "/llvm/compiler-rt/lib/asan/asan_interceptors.cpp", 226},
+                             {"??", "/usr/lib/x86_64-linux-gnu/libtsan.so.2", 0},
+                             {"??", "/usr/lib/x86_64-linux-gnu/libasan.so.8", 0}}),
+                 1),
+      ElementsAre(1));
+}
+
 TEST(CallSite, DropsParametersAndUnnamedNamespacesAndKeepsOperators) {
   const auto site = [](const std::string& name) { return call_site(with_stack({{name, "/m/a.cc", 0}}), 1); };
   EXPECT_EQ(site("mine::run(int, char const*)"), "mine::run (a.cc)");

@@ -25,6 +25,8 @@ constexpr std::string_view kLibraryNames[] = {"_object*",  // of a binding, in f
                                               "_start",
                                               "__libc_",
                                               "execute_native_thread",
+                                              "__interceptor_",  // of a sanitizer, linked into the program
+                                              "__tsan_",
                                               "pybind11::",
                                               "CLI::"};
 
@@ -65,9 +67,9 @@ bool is_tenons_machinery(const StackFrame& frame) {
 /// Functions of PyTorch and of the machine below and around a program's own.
 bool is_boilerplate(const StackFrame& frame) {
   if (frame.file == "??" || frame.file.empty() || is_tenons(frame)) return true;
-  for (const char* part :
-       {"/torch/", "/include/c++/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/", "/python3",
-        "/csu/libc-start", "/libc_start_call_main", "libstdc++.so", "/nptl/", "/sysdeps/"}) {
+  for (const char* part : {"/torch/", "/include/c++/", "/site-packages/", "/dist-packages/", "/aten/", "/c10/",
+                           "/python3", "/csu/libc-start", "/libc_start_call_main", "libstdc++.so", "/nptl/",
+                           "/sysdeps/", "/libsanitizer/", "/compiler-rt/", "libasan.so", "libtsan.so"}) {
     if (frame.file.find(part) != std::string::npos) return true;
   }
   if (frame.file.ends_with(".py")) return false;
