@@ -55,6 +55,8 @@ struct LevelFunctions {
   bool (*quantized_rows)(const QuantizedRows& rows);
   /// kernels/quantized/products.h: on the calling thread.
   void (*integer_products)(const IntegerProducts& products);
+  /// Whether a processor of this level may have VNNI: without it products of bytes go by those of 16 bits.
+  bool may_have_vnni;
 };
 const LevelFunctions& level_functions();
 void set_level_functions(const LevelFunctions& functions);

@@ -4,6 +4,16 @@
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 
+namespace {
+
+#if defined(__AVX2__)
+constexpr bool kMayHaveVnni = true;
+#else
+constexpr bool kMayHaveVnni = false;
+#endif
+
+}  // namespace
+
 void add_level(const KernelSink& sink) {
   set_level_functions({.copy = &copy_view,
                        .to_channel_blocks = &to_channel_blocks,
@@ -13,7 +23,8 @@ void add_level(const KernelSink& sink) {
                        .winograd_backward_weight = &winograd_backward_weight,
                        .gemv = &gemv,
                        .quantized_rows = &quantized_rows,
-                       .integer_products = &integer_products});
+                       .integer_products = &integer_products,
+                       .may_have_vnni = kMayHaveVnni});
   add_unary(sink);
   add_binary(sink);
   add_relations(sink);

@@ -120,6 +120,20 @@ TEST(SlowLeaks, OfALineThatTwoLoopsCallIsNamed) {
     EXPECT_TRUE(leak.site.starts_with("program::kept (slow_leaks_test.cpp:")) << leak.site;
 }
 
+TEST(SlowLeaks, OfTwoLinesOfWhichOneBeginsWhereTheOtherEndsIsNone) {
+  const auto other = [](std::int64_t elements) { return tenon::zeros({elements}); };
+  std::vector<Tensor> list;
+  memory::LeakWatch watch;
+  for (int step = 0; step < 40; ++step) {
+    list.push_back(step < 20 ? program::kept(100) : other(100));
+    watch.step();
+  }
+  const memory::LeakReport report = watch.report();
+  EXPECT_TRUE(report.leaks.empty()) << report.text();
+  ASSERT_EQ(report.late_rises.size(), 1U) << report.text();
+  EXPECT_EQ(report.late_rises[0].steps, 20U);
+}
+
 TEST(SlowLeaks, ASumThatGrowsByConcatenationIsNamed) {
   Tensor all = tenon::zeros({1, 64});
   memory::LeakWatch watch;

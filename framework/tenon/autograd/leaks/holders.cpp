@@ -32,7 +32,6 @@ Holders::Holders() {
     const Node* const grad_fn = meta != nullptr ? meta->grad_fn.get() : nullptr;
     tensors_.push_back({.tensor = &impl,
                         .made_at = listed.made_at,
-                        .number = listed.number,
                         .thread = listed.thread,
                         .by_program = impl.use_count(),
                         .grad_fn = keep(grad_fn) ? grad_fn : nullptr});

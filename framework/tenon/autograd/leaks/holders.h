@@ -32,7 +32,6 @@ inline Dims sizes_of(const TensorImpl& tensor) {
 struct HeldTensor {
   const TensorImpl* tensor = nullptr;
   StackId made_at = 0;
-  std::uint64_t number = 0;                 ///< on the list
   std::uint32_t thread = 0;                 ///< that made it
   std::uint32_t by_program = 0;             ///< references that nothing below explains
   const Node* saver = nullptr;              ///< a node that saved it for backward

@@ -29,7 +29,7 @@ constexpr std::size_t kLeastGraphBytes = 4 * KiB;  ///< less is a scalar's
 
 class Causes {
  public:
-  Causes(Device device, MadeElsewhere& elsewhere) : elsewhere_(elsewhere), names_(device) {}
+  Causes(Device device, std::uint32_t thread) : thread_(thread), names_(device) {}
 
   void add(const GrowingBlocks& growing) {
     std::uint64_t all = 0;
@@ -284,19 +284,12 @@ class Causes {
                      .chain = std::move(chain)});
   }
 
-  /// Whether its step is over.
-  bool stays(const HeldTensor& held) {
-    if (held.thread == elsewhere_.thread) return true;
-    elsewhere_.now.insert(held.number);
-    return elsewhere_.before.contains(held.number);
-  }
-
   void add_what_stays(std::vector<Leak>& leaks) {
     std::set<std::string> known;
     for (const Leak& leak : leaks) known.insert(leak.site);
     for (const HeldTensor* root : holders_.roots()) {
       const std::size_t bytes = holders_.saved_bytes(root);
-      if (bytes < kLeastGraphBytes || root->by_program == 0 || !stays(*root)) continue;
+      if (bytes < kLeastGraphBytes || root->by_program == 0 || root->thread != thread_) continue;
       if (!known.insert(history_at(*root)).second) continue;
       leaks.push_back(
           {.kind = LeakKind::kKeptGraph,
@@ -311,7 +304,7 @@ class Causes {
     for (const HeldTensor& held : holders_.all()) {
       if (held.gradient_of == nullptr) continue;
       const HeldTensor* result = holders_.of(held.gradient_of);
-      if (result == nullptr || result->grad_fn == nullptr || !stays(*result)) continue;
+      if (result == nullptr || result->grad_fn == nullptr || result->thread != thread_) continue;
       if (!known.insert(made_at(*result)).second) continue;
       leaks.push_back({.kind = LeakKind::kRetainedGradient,
                        .grows = false,
@@ -324,7 +317,7 @@ class Causes {
     }
   }
 
-  MadeElsewhere& elsewhere_;
+  std::uint32_t thread_;  ///< that steps
   Holders holders_;
   SiteNames names_;
   std::map<std::tuple<LeakKind, std::string>, Cause> causes_;
@@ -333,8 +326,8 @@ class Causes {
 }  // namespace
 
 std::vector<Leak> causes_of(const std::vector<GrowingBlocks>& growing, double nodes_per_step, Device device,
-                            MadeElsewhere& elsewhere) {
-  Causes causes(device, elsewhere);
+                            std::uint32_t thread) {
+  Causes causes(device, thread);
   for (const GrowingBlocks& blocks : growing) causes.add(blocks);
   return causes.take(nodes_per_step);
 }

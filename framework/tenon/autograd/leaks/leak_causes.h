@@ -4,7 +4,6 @@
 #include <tenon/autograd/leaks/leak_watch.h>
 
 #include <cstdint>
-#include <set>
 #include <vector>
 
 namespace tenon::memory {
@@ -15,17 +14,11 @@ struct GrowingBlocks {
   std::vector<LiveBlock> blocks;
 };
 
-/// What other threads than the one that steps have made and that lives at a look. A step of theirs may be on: only
-/// what is there at the look before, too, stays.
-struct MadeElsewhere {
-  std::uint32_t thread = 0;             ///< the one that steps: scopes::thread_number()
-  std::set<std::uint64_t> before, now;  ///< numbers of tensors
-};
-
 /// Also what does not grow and yet lives at the end of a step: histories that still keep something for backward, and
-/// gradients of results. While a LiveRecording lives.
-/// `nodes_per_step`: by which the graph grows; a history that grows without keeping memory of tensors is one of them.
+/// gradients of results, of the thread that steps (scopes::thread_number()): others may be in the middle of one. While
+/// a LiveRecording lives. `nodes_per_step`: by which the graph grows; a history that grows without keeping memory of
+/// tensors is one of them.
 std::vector<Leak> causes_of(const std::vector<GrowingBlocks>& growing, double nodes_per_step, Device device,
-                            MadeElsewhere& elsewhere);
+                            std::uint32_t thread);
 
 }  // namespace tenon::memory

@@ -16,7 +16,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -93,10 +92,8 @@ class LeakWatch::Impl {
   struct Look {
     std::vector<Leak> leaks;
     std::vector<LateRise> late_rises;
-    std::set<std::uint64_t> made_elsewhere;  ///< what may stay of other threads' steps
   };
-  std::uint32_t thread_ = 0;                ///< that steps
-  std::set<std::uint64_t> made_elsewhere_;  ///< as the last look saw it
+  std::uint32_t thread_ = 0;  ///< that steps
   std::vector<Blocks> live_groups() const;
   Look look_now() const;
   std::vector<Found> found_;
@@ -234,9 +231,7 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   }
   std::optional<double> nodes = growth_per_step(recent_.nodes);
   if (!nodes) nodes = growth_per_step(whole_.nodes);
-  MadeElsewhere elsewhere{.thread = thread_, .before = made_elsewhere_};
-  look.leaks = causes_of(growing, nodes.value_or(0), recording_.device(), elsewhere);
-  look.made_elsewhere = std::move(elsewhere.now);
+  look.leaks = causes_of(growing, nodes.value_or(0), recording_.device(), thread_);
   return look;
 }
 
@@ -253,11 +248,7 @@ void LeakWatch::Impl::note(std::vector<Found>& found, std::vector<Leak> leaks, s
   }
 }
 
-void LeakWatch::Impl::look() {
-  Look now = look_now();
-  note(found_, std::move(now.leaks), steps_);
-  made_elsewhere_ = std::move(now.made_elsewhere);
-}
+void LeakWatch::Impl::look() { note(found_, look_now().leaks, steps_); }
 
 LeakReport LeakWatch::Impl::report() const {
   LeakReport report{.steps = steps_ - std::min(steps_, warmup_steps_)};

@@ -33,7 +33,7 @@ TENON_API std::string_view name_of(LeakKind kind);
 /// What is kept by one cause.
 struct Leak {
   LeakKind kind = LeakKind::kUnknown;
-  bool grows = true;          ///< false: as much at the end of each step, though the step is over
+  bool grows = true;          ///< false: as much at the end of each step of this thread, though it is over
   std::string site;           ///< the line to look at
   std::string allocated_at;   ///< where most of the memory was allocated
   double bytes_per_step = 0;  ///< by which it grows

@@ -300,7 +300,7 @@ void quantized_conv(KernelContext& context, std::span<const TensorView> outputs,
                    .a = a,
                    .gathered = gathered};
   const bool rows = gathered || pointwise, is_empty = x.element_count() == 0;
-  const bool is_exact = onednn_sums_bytes_exactly();
+  const bool is_exact = level_functions().may_have_vnni && onednn_sums_bytes_exactly();
   scale_channels(o, inputs[2], inputs[3], is_exact && rows && !is_empty && a.x_zero_point != 0);
   if (is_empty) return of_nothing(o);
   if (!is_exact) return convolve_by_products(context, o);
