@@ -187,5 +187,27 @@ TEST(Growth, WhatComesAndGoesOrComesOnceDoesNotGrow) {
   EXPECT_FALSE(growth_per_step(Values{3, 1, 2, 4, 1, 3, 5, 2})) << "a queue";
 }
 
+TEST(Growth, TheEndThatRisesBeginsWithWhatWasMadeFirstAndHasFourValuesAtLeast) {
+  // Bytes that each step made and that live, over what lived all the time.
+  const auto end_of = [](const Values& survivors, std::uint64_t all_the_time = 0) {
+    Values levels;
+    std::uint64_t sum = all_the_time;
+    for (const std::uint64_t bytes : survivors) levels.push_back(sum += bytes);
+    return rising_end(levels, survivors);
+  };
+  EXPECT_EQ(end_of({}), 0U);
+  EXPECT_EQ(end_of({8, 8, 8}), 0U);
+  EXPECT_EQ(end_of({8, 8, 8, 8}), 4U);
+  EXPECT_EQ(end_of({0, 0, 0, 0, 0, 0, 8, 8, 8}), 0U);
+  EXPECT_EQ(end_of({0, 0, 0, 0, 0, 8, 8, 8, 8}), 4U);
+  EXPECT_EQ(end_of({0, 0, 0, 0, 0, 8, 8, 8, 8}, 100), 4U);
+  EXPECT_EQ(end_of({0, 0, 8, 0, 8, 0, 8, 0, 8}), 7U);
+  EXPECT_EQ(end_of({0, 0, 8, 8, 8, 8, 0, 0, 0}), 0U) << "it rests";
+  EXPECT_EQ(rising_end(Values{50, 10, 20, 30, 40, 50}, Values{0, 10, 10, 10, 10, 10}), 0U) << "as much was there";
+  EXPECT_EQ(rising_end(Values{49, 10, 20, 30, 40, 50}, Values{0, 10, 10, 10, 10, 10}), 5U);
+  EXPECT_EQ(rising_end(Values{9, 10, 10, 10, 10, 10}, Values{0, 10, 10, 10, 10, 10}), 0U) << "others made room for it";
+  EXPECT_EQ(rising_end(Values{9, 10, 20, 30, 40, 50}, Values{0, 10, 0, 0, 0, 10}), 0U) << "made anew";
+}
+
 }  // namespace
 }  // namespace tenon

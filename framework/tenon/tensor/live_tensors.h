@@ -13,8 +13,9 @@
 
 namespace tenon {
 
-/// What a Standstill does while it lives.
+/// A Standstill begins.
 TENON_API void lock_lists();
+/// It ends.
 TENON_API void unlock_lists();
 
 /// While it lives no thread makes or ends a tensor or node that is listed: who would, waits. So what is on the lists

@@ -71,6 +71,14 @@ TEST(LeakReportRules, TensorsOfOneLineAreCountedAndOneIsShownWithItsMemory) {
                 "    tensor [256] float32, made at HERE\n    1.00 KiB allocated at HERE\n");
 }
 
+TEST(LeakReportRules, ALeafThatOnlyAHistoryHoldsIsPartOfThatHistory) {
+  Kept kept;
+  const LeakReport report = program::watched([&](int) { kept += program::parameter(1024).exp().sum(); });
+  ASSERT_EQ(report.leaks.size(), 1U) << report.text();
+  EXPECT_EQ(report.leaks[0].kind, LeakKind::kKeptGraph);
+  EXPECT_NEAR(report.leaks[0].bytes_per_step, 2 * 4096 + 4, 64) << "the leaf, what exp saved, and the sum";
+}
+
 TEST(LeakReportRules, PurposeAndLabelAreNamed) {
   Kept kept;
   const auto step = [&](int) {

@@ -79,14 +79,18 @@ void Holders::visit_nodes() {
 }
 
 void Holders::count_what_autograd_holds() {
+  std::vector<std::pair<HeldTensor*, const Node*>> leaves;
   for (const Node* node : nodes_) {
     node->each_saved([&](const SavedTensor& saved) {
       HeldTensor* held = find(saved.kept().unsafeGetTensorImpl());
       explain_one(held);
       if (held != nullptr) held->saver = node;
     });
-    if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(node))
-      explain_one(find(leaf->variable().unsafeGetTensorImpl()));
+    if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(node)) {
+      HeldTensor* held = find(leaf->variable().unsafeGetTensorImpl());
+      explain_one(held);
+      if (held != nullptr) leaves.emplace_back(held, node);
+    }
   }
   for (const HeldTensor& held : tensors_) {
     const AutogradMeta* meta = meta_of(*held.tensor);
@@ -97,6 +101,9 @@ void Holders::count_what_autograd_holds() {
       gradient->gradient_of = held.tensor;
     }
   }
+  // A leaf that the program has let go of lives for the history that leads to it.
+  for (const auto& [held, node] : leaves)
+    if (held->by_program == 0 && held->saver == nullptr) held->saver = node;
 }
 
 void Holders::find_captures() {

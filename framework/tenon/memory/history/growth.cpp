@@ -50,7 +50,8 @@ bool keeps_rising(std::span<const std::uint64_t> rises) {
   return sum(rises.last(half)) >= kLeastOfEarlier * sum(rises.first(half));
 }
 
-/// How many values there are before the first one, where these are more than from one to the next: it had not begun.
+/// How many values there are before the first one, where these are twice as many as from one to the next: it had not
+/// begun.
 std::size_t begins_late(std::span<const std::uint64_t> survivors) {
   const auto is_one = [](std::uint64_t bytes) { return bytes != 0; };
   const auto first = std::ranges::find_if(survivors, is_one);
@@ -61,7 +62,7 @@ std::size_t begins_late(std::span<const std::uint64_t> survivors) {
     last = at;
   }
   const std::ptrdiff_t before = first - survivors.begin();
-  return before >= std::max<std::ptrdiff_t>(longest, 2) ? static_cast<std::size_t>(before) : 0;
+  return before >= 2 * std::max<std::ptrdiff_t>(longest, 1) ? static_cast<std::size_t>(before) : 0;
 }
 
 /// Mann, Nonparametric tests against trend (1945), with the correction for ties of Kendall, Rank correlation methods.
