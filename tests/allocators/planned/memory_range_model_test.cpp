@@ -313,9 +313,8 @@ class RangeCourse {
     range_->walk(shown);
     EXPECT_EQ(shown.text, reserved == 0 ? "" : wanted);
     const char* const kind = plain_.is_virtual ? "pages" : "whole";
-    if (reserved != 0) {
-      EXPECT_EQ(shown.head, fmt::format("{} at 0 of {}, {}", reserved, plain_.pieces.front().stream, kind));
-    }
+    const std::string head = fmt::format("{} at 0 of {}, {}", reserved, plain_.pieces.front().stream, kind);
+    EXPECT_EQ(shown.head, reserved == 0 ? "" : head);
     const std::size_t from = drawn(kRangePages * kRangePage), bytes = drawn(3) * drawn(2 * kRangePage);
     EXPECT_EQ(range_->missing_bytes(from, bytes), plain_.missing(from, from + bytes) * kRangePage);
   }
