@@ -188,6 +188,14 @@ TEST(HoldersOfDrawnPrograms, WhatAutogradDoesNotExplainIsTheProgramsAndTheRestHa
       if (held.grad_fn != nullptr) nodes.merge(reached_from(held.grad_fn));
     for (const Node* node : nodes)
       node->each_saved([&](const SavedTensor& saved) { savers[&saved.kept().impl()].insert(node); });
+    // A leaf that nobody else has lives for its accumulator.
+    for (const Node* node : nodes) {
+      const auto* accumulator = dynamic_cast<const AccumulateGrad*>(node);
+      if (accumulator == nullptr) continue;
+      const TensorImpl* leaf = &accumulator->variable().impl();
+      if (handles[leaf] == 0 && !program.captured.contains(number.at(leaf)) && !savers.contains(leaf))
+        savers[leaf].insert(node);
+    }
     std::map<const TensorImpl*, const TensorImpl*> gradients;
     for (const Tensor& tensor : program.held)
       if (const AutogradMeta* meta = meta_of(tensor); meta != nullptr && meta->grad.defined())
