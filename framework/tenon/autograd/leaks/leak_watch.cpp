@@ -72,7 +72,7 @@ class LeakWatch::Impl {
     Series series_of(const Blocks& blocks) const;
     /// Bytes a step; empty where they do not grow, and where as much lived before the window: what rises and falls is
     /// somewhere on its way up.
-    std::optional<double> growth_of(const Blocks& blocks) const;
+    std::optional<double> growth_of(const Series& series) const;
   };
   static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label}; }
 
@@ -173,8 +173,7 @@ LeakWatch::Impl::Series LeakWatch::Impl::Window::series_of(const Blocks& blocks)
   return series;
 }
 
-std::optional<double> LeakWatch::Impl::Window::growth_of(const Blocks& blocks) const {
-  const Series series = series_of(blocks);
+std::optional<double> LeakWatch::Impl::Window::growth_of(const Series& series) const {
   if (series.levels.empty() || series.levels.back() <= series.highest_before) return std::nullopt;
   const std::optional<double> slope = growth_per_step(series.levels, series.survivors);
   return slope ? std::optional(*slope / static_cast<double>(stretch)) : std::nullopt;
@@ -195,9 +194,9 @@ std::vector<LeakWatch::Impl::Blocks> LeakWatch::Impl::live_groups() const {
 
 LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   std::vector<GrowingBlocks> growing;
-  const auto add_if_growing = [&](const Blocks& blocks) {
-    std::optional<double> slope = recent_.growth_of(blocks);
-    if (!slope) slope = whole_.growth_of(blocks);
+  const auto add_if_growing = [&](const Blocks& blocks, const Series& recent, const Series& whole) {
+    std::optional<double> slope = recent_.growth_of(recent);
+    if (!slope) slope = whole_.growth_of(whole);
     if (slope) growing.push_back({.bytes_per_step = *slope, .blocks = blocks.live});
     return slope.has_value();
   };
@@ -205,19 +204,18 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   SiteNames names(recording_.device());
   std::map<std::tuple<std::string, Purpose, std::uint16_t>, Blocks> lines;
   for (Blocks& blocks : live_groups()) {
-    if (add_if_growing(blocks)) continue;
+    const Series recent = recent_.series_of(blocks), whole = whole_.series_of(blocks);
+    if (add_if_growing(blocks, recent, whole)) continue;
+    if (rise_count(whole.survivors) < 2 && rise_count(recent.survivors) < 2) continue;
     const auto& [stack, purpose, label] = blocks.groups.front();
-    if (const Series of_all = whole_.series_of(blocks), of_last = recent_.series_of(blocks);
-        rise_count(of_all.survivors) < 2 && rise_count(of_last.survivors) < 2)
-      continue;
     Blocks& line = lines[{names.line_of_block(stack), purpose, label}];
     line.groups.push_back(blocks.groups.front());
     line.live.insert(line.live.end(), blocks.live.begin(), blocks.live.end());
   }
   Look look;
   for (const auto& [key, blocks] : lines) {
-    if (blocks.groups.size() > 1 && add_if_growing(blocks)) continue;
     const Series series = recent_.series_of(blocks);
+    if (blocks.groups.size() > 1 && add_if_growing(blocks, series, whole_.series_of(blocks))) continue;
     if (series.levels.empty() || series.levels.back() <= series.highest_before) continue;
     const std::size_t steps = rising_end(series.levels, series.survivors);
     if (steps == 0) continue;

@@ -3,6 +3,7 @@
 // oneDNN adds pairs of products in 16 bits there: sums of large ones are cut, and weights lose a bit to signed inputs.
 // PyTorch's FBGEMM does the same, and asks for activations of 7 bits. Here nothing is lost: windows are gathered as
 // rows of 16 bits, the zero point taken from them, and each group is a product of rows with sums in 32 bits.
+#include "kernels/nn/convolution_plan.h"
 #include "kernels/quantized/operands.h"
 #include "kernels/quantized/products.h"
 #include "kernels/register.h"
@@ -16,8 +17,7 @@ using i64 = std::int64_t;
 constexpr i64 kRows = 24;             // windows that are multiplied at once
 constexpr double kLeastWork = 400e3;  // multiply-adds from which a second thread pays
 
-i64 round_up(i64 value, i64 to) { return (value + to - 1) / to * to; }
-std::size_t aligned(i64 bytes) { return static_cast<std::size_t>(round_up(bytes, 64)); }
+std::size_t aligned(i64 bytes) { return Side::align(static_cast<std::size_t>(bytes)); }
 
 struct Job {
   const QuantizedOperands& o;
@@ -102,7 +102,7 @@ void run_part(void* state, int part) {
 void convolve_by_products(KernelContext& context, const QuantizedOperands& o) {
   const ConvShape& s = o.s;
   Job job{.o = o,
-          .depth = round_up(s.in_channels / s.groups * s.window(), kProductDepth),
+          .depth = (s.in_channels / s.groups * s.window() + kProductDepth - 1) / kProductDepth * kProductDepth,
           .windows = s.batch * s.out_plane(),
           .parts = 1,
           .w = nullptr,
