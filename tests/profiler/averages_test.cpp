@@ -46,6 +46,27 @@ TEST(Averages, CountTheCallsOfATrainingStep) {
   EXPECT_EQ(rows.find("Optimizer.step#SGD.step")->count, 2);
 }
 
+TEST(Averages, HaveARowForWhatOnlyChangesHowATensorIsSeen) {
+  Profile profile({.profile_memory = true});
+  const AverageList rows = of(profile, [] {
+    const Tensor a = ones({4});
+    a.detach();
+    a.detach();
+    a.view(kInt32);
+    Tensor b = a.clone().set_requires_grad(true);
+    b.detach_();
+    b.set_data(a);
+    empty({0}).resize_({2, 8});
+  });
+  const auto calls = [&](const std::string& name) { return rows.find(name) ? rows.find(name)->count : 0; };
+  EXPECT_EQ(calls("aten::detach"), 2);
+  EXPECT_EQ(calls("aten::view"), 1);
+  EXPECT_EQ(calls("aten::detach_"), 1);
+  EXPECT_EQ(calls("aten::set_data"), 1);
+  ASSERT_EQ(calls("aten::resize_"), 1);
+  EXPECT_EQ(rows.find("aten::resize_")->self_cpu_memory_usage, 64);
+}
+
 TEST(Averages, AddUpToWhatTheAllocatorSays) {
   SmallTraining training;
   Profile profile({.profile_memory = true});

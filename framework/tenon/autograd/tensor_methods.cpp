@@ -79,25 +79,6 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, inputs ? inputs->vec() : variable_list{});
 }
 
-Tensor Tensor::detach() const {
-  Tensor result = alias_of(*this);
-  // A view without history: writing through it marks the base's version and nothing else.
-  return result;
-}
-
-Tensor& Tensor::detach_() const {
-  if (is_view()) {
-    throw Error(
-        "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
-  }
-  if (AutogradMeta* meta = meta_of(*this)) {
-    set_gradient_edge(*this, {});
-    meta->requires_grad = false;
-  }
-  return const_cast<Tensor&>(*this);
-}
-
 void Tensor::retain_grad() const {
   if (!requires_grad()) throw Error("can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
@@ -128,22 +109,6 @@ Tensor Tensor::tensor_data() const {
   result.impl().set_own_version(static_cast<std::uint32_t>(is_inference() ? 0 : impl().version()));
   result.impl().set_wrapped_number(false);
   return result;
-}
-
-void Tensor::set_data(const Tensor& data) const {
-  TensorImpl& self = impl();
-  const TensorImpl& from = data.impl();
-  if (requires_grad() && !tenon::is_floating_point(from.dtype())) {
-    throw Error("data set to a tensor that requires gradients must be floating point or complex dtype");
-  }
-  if (AutogradMeta* meta = meta_of(*this)) {
-    // The gradient accumulator described the old sizes.
-    std::lock_guard lock(mutex_of(meta));
-    meta->accumulator = nullptr;
-  }
-  self.set_own_version(self.version());
-  self.set_storage(from.storage_ptr(), from.dtype());
-  self.set_strided(from.sizes(), from.strides(), from.offset());
 }
 
 unsigned Tensor::register_hook_(TensorHook hook) const {

@@ -1,8 +1,10 @@
 // Views that keep every element: other sizes, other strides, another order of the dimensions. Each knows how its
 // gradient is laid back into the base's shape.
+#include <tenon/autograd/variable.h>
 #include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>
+#include <tenon/tensor/factory.h>
 
 #include <algorithm>
 
@@ -26,6 +28,26 @@ Tensor Tensor::alias() const {
   const TensorImpl& self = impl();
   return make_view("AliasBackward0", *this, self.sizes(), self.strides(), self.offset(),
                    [](Backward& b) { b.set(0, b.take_grad()); });
+}
+
+/// A view without history: writing through it marks the base's version and nothing else.
+Tensor Tensor::detach() const {
+  TENON_SCOPE(detach, *this)
+  return alias_of(*this);
+}
+
+Tensor& Tensor::detach_() const {
+  TENON_SCOPE(detach_, *this)
+  if (is_view()) {
+    throw Error(
+        "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
+  }
+  if (autograd::AutogradMeta* meta = autograd::meta_of(*this)) {
+    autograd::set_gradient_edge(*this, {});
+    meta->requires_grad = false;
+  }
+  return const_cast<Tensor&>(*this);
 }
 
 Tensor Tensor::view(IntArrayRef sizes) const {
@@ -53,6 +75,7 @@ namespace {
 }  // namespace
 
 Tensor Tensor::view_dtype(Dtype dtype) const {
+  TENON_SCOPE(view, *this)
   const TensorImpl& self = impl();
   Dims sizes = self.sizes();
   Dims strides = self.strides();
