@@ -97,6 +97,25 @@ TEST_F(MortisePlan, WhatItHasNotIsServedOnline) {
   EXPECT_EQ(stack->stats().reserved_bytes.current, 0) << "of both kinds of memory";
 }
 
+/// What is longer than the plan is served online: so many of them, and none that looks on between, make the thread the
+/// owner of its stream's lock (BiasedLock), which has a quick way of its own.
+TEST_F(MortisePlan, AThreadThatOwnsItsStreamsLockIsServedByThePlanToo) {
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  const auto stack = AllocatorStack::make(source_, allocator_from_spec(spec()));
+  std::vector<Block> blocks(sizes_.size());
+  std::size_t in_place = 0;
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (until_[j] == i) stack->deallocate(blocks[j]);
+    stack->deallocate(stack->allocate({.bytes = height_ + kPage + i * KiB}));
+    blocks[i] = stack->allocate({.bytes = sizes_[i]});
+    in_place += Address(blocks[i].data) - Address(blocks[0].data) == offsets_[i] - offsets_[0] ? 1 : 0;
+  }
+  EXPECT_EQ(in_place, sizes_.size());
+  for (std::size_t j = 0; j < sizes_.size(); ++j)
+    if (until_[j] >= sizes_.size()) stack->deallocate(blocks[j]);
+}
+
 TEST_F(MortisePlan, ItsMemoryGoesBackWhereAnotherRequestNeedsIt) {
   AddressOnlySource small({.capacity_bytes = 192 * MiB});
   const auto stack = AllocatorStack::make(small, allocator_from_spec(spec()));
