@@ -75,8 +75,9 @@ TEST_F(PlansOfRanks, AreWithinThreePercentOfWhatEachRankNeeds) {
       EXPECT_EQ(rows[i]["estimated_peak_reserved_bytes"], memory[i]["peak_reserved_bytes"]) << words << ", rank " << i;
       EXPECT_NEAR(ratio(rows[i]["optimizer_bytes"], memory[i]["peak_optimizer_state_bytes"]), 1, 0.03)
           << words << ", rank " << i;
-      if (words.starts_with(parts))
+      if (words.starts_with(parts)) {
         EXPECT_EQ(rows[i]["parameter_bytes"], memory[i]["peak_parameter_bytes"]) << words << ", rank " << i;
+      }
     }
     EXPECT_NEAR(result["memory_estimate"]["error"]["peak_requested"].get<double>(), 0, 0.03) << words;
   }
