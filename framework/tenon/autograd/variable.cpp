@@ -289,9 +289,14 @@ void make_view(const Tensor& base, const Tensor& view, CreationMeta creation) {
   }
   info->attr_version = view.impl().version();
   info->creation = creation;
-  AutogradMeta& meta = materialize_meta(view);
-  const ListedChange change;
-  meta.view = std::move(info);
+  if (AutogradMeta* meta = meta_of(view)) {
+    const ListedChange change;
+    meta->view = std::move(info);
+  } else {  // the usual: nobody sees it before it is whole
+    auto fresh = std::make_unique<AutogradMeta>();
+    fresh->view = std::move(info);
+    view.impl().set_autograd_meta(std::move(fresh));
+  }
 }
 
 void impl_bump_version(const Tensor& tensor) {
