@@ -90,6 +90,26 @@ TEST(Growth, ALeakOfRandomSizesIsFound) {
 
 TEST(Growth, ALeakIsFoundBesideBatchesOfItsLine) { EXPECT_EQ(alarms(64, leak_beside_batches_of_random_sizes), 100); }
 
+/// Of a queue that gives out what is oldest only the youngest live.
+TEST(Growth, AQueueThatTakesInMoreThanItGivesOutIsFound) {
+  const auto queue = [](std::size_t in, std::size_t out) {
+    return [in, out](Held& held, std::size_t step, Random&) {
+      for (std::size_t i = 0; i < in; ++i) held.add(step, 1000);
+      held.blocks.erase(held.blocks.begin(), held.blocks.begin() + static_cast<std::ptrdiff_t>(out));
+    };
+  };
+  for (const std::size_t steps : {24U, 64U, 200U, 400U}) {
+    EXPECT_EQ(alarms(steps, queue(3, 2)), 100) << steps;
+    EXPECT_EQ(alarms(steps, queue(10, 9)), 100) << steps;
+  }
+  const auto now_and_then = [](Held& held, std::size_t step, Random& random) {
+    for (int i = 0; i < 3; ++i) held.add(step, between(random, 500, 1500));
+    for (std::uint64_t out = between(random, 2, 3); out-- > 0;) held.blocks.pop_front();
+  };
+  EXPECT_GE(alarms(64, now_and_then), 80);
+  EXPECT_GE(alarms(200, now_and_then), 97);
+}
+
 TEST(Growth, WhatIsMadeAnewLargerEachStepGrowsWithoutSurvivors) {
   EXPECT_EQ(alarms(20,
                    [](Held& held, std::size_t step, Random&) {
@@ -127,6 +147,29 @@ TEST(Growth, QueuesAndSawteethDoNotGrow) {
     if (step % 10 == 0) held.blocks.clear();
     held.add(step, between(random, 10, 10000));
   });
+}
+
+/// Their sums alone look like a trend now and then.
+TEST(Growth, QueuesOfRandomSizesDoNotGrow) {
+  const auto ring = [](Held& held, std::size_t step, Random& random) {
+    held.add(step, between(random, 500, 1500));
+    if (held.blocks.size() > 7) held.blocks.pop_front();
+  };
+  const auto last_four_keys_of_twelve = [](Held& held, std::size_t step, Random& random) {
+    const std::uint64_t key = between(random, 1, 12);
+    if (std::ranges::any_of(held.blocks, [&](const auto& block) { return block.second == key; })) return;
+    held.add(step, key);
+    if (held.blocks.size() > 4) held.blocks.pop_front();
+  };
+  const auto up_to_twenty = [](Held& held, std::size_t step, Random& random) {
+    for (std::uint64_t in = between(random, 0, 2); in > 0 && held.blocks.size() < 20; --in) held.add(step, 1000);
+    for (std::uint64_t out = between(random, 0, 2); out > 0 && !held.blocks.empty(); --out) held.blocks.pop_front();
+  };
+  for (const std::size_t steps : {24U, 64U, 200U, 400U}) {
+    EXPECT_LE(alarms(steps, ring), 1) << steps;
+    EXPECT_LE(alarms(steps, last_four_keys_of_twelve), 1) << steps;
+    EXPECT_LE(alarms(steps, up_to_twenty), 2) << steps;
+  }
 }
 
 TEST(Growth, WhatIsFilledAndThenFullDoesNotGrow) {

@@ -54,9 +54,10 @@ TEST(Schedule, RefusesNumbersThatAreNone) {
 
 TEST(Profile, CallsOnTraceReadyOnceForEachCycleWithTheActiveStepsAlone) {
   std::vector<std::string> steps;
-  std::vector<std::int64_t> adds;
+  std::vector<std::int64_t> adds, numbers;
   Profile profile({.schedule = profiler::schedule({.wait = 1, .warmup = 1, .active = 2, .repeat = 2}),
                    .on_trace_ready = [&](Profile& ready) {
+                     numbers.push_back(ready.step_number());
                      const profiler::AverageList rows = ready.key_averages();
                      for (const auto& row : rows)
                        if (row.key.starts_with("ProfilerStep#")) steps.push_back(row.key);
@@ -71,6 +72,26 @@ TEST(Profile, CallsOnTraceReadyOnceForEachCycleWithTheActiveStepsAlone) {
   profile.stop();
   EXPECT_THAT(steps, ::testing::ElementsAre("ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#6", "ProfilerStep#7"));
   EXPECT_THAT(adds, ::testing::ElementsAre(2, 2));
+  EXPECT_THAT(numbers, ::testing::ElementsAre(4, 8)) << "PyTorch's step_num is that of the step that begins";
+}
+
+TEST(Profile, GoesOnWithTheNextCycleWhereOnTraceReadyThrows) {
+  std::vector<std::int64_t> numbers;
+  Profile profile({.schedule = profiler::schedule({.wait = 1, .active = 1}), .on_trace_ready = [&](Profile& ready) {
+                     numbers.push_back(ready.step_number());
+                     throw std::runtime_error("the disk is full");
+                   }});
+  profile.start();
+  for (int step = 1; step <= 4; ++step) {
+    ones({2});
+    if (step % 2 == 0) {
+      EXPECT_THROW(profile.step(), std::runtime_error);
+    } else {
+      profile.step();
+    }
+  }
+  profile.stop();
+  EXPECT_THAT(numbers, ::testing::ElementsAre(2, 4));
 }
 
 TEST(Profile, WithoutAScheduleRecordsFromStartToStop) {

@@ -182,5 +182,37 @@ TEST(ModuleTree, TellsEqualPathsOfTwoModelsApart) {
   }
 }
 
+/// One layer in three places of a model: it is called under the first of them, so its parameters are there too.
+struct SharingImpl : nn::Module {
+  SharingImpl() {
+    encoder = register_module("encoder", nn::Sequential(layer, nn::ReLU()));
+    decoder = register_module("decoder", nn::Sequential(layer));
+    register_module("shared", layer);
+  }
+  Tensor forward(const Tensor& input) { return layer(decoder->forward(encoder->forward(input))); }
+  nn::Linear layer{64, 64};
+  nn::Sequential encoder{nullptr}, decoder{nullptr};
+};
+TENON_MODULE(Sharing);
+
+TEST(ModuleTree, ALayerInSeveralPlacesHasItsParametersWhereItIsCalled) {
+  AllocatorStack& stack = device_state(kCPU).allocator();
+  memory::Attribution attribution(stack, stack.stats());
+  Sharing model;
+  optim::AdamW optimizer(model->layer->parameters(), optim::AdamWOptions(1e-3));
+  const Tensor kept = model(randn({4, 64}));
+  kept.sum().backward();
+  optimizer.step();
+  train::name_owners(attribution, *model, &optimizer);
+  std::map<std::string, ModuleMemory> tree;
+  for (const ModuleMemory& row : module_tree(attribution.report().live)) tree[row.module] = row;
+  const std::size_t bytes = (64 * 64 + 64) * 4;
+  EXPECT_GE(tree["encoder.0"].activations, 4U * 64 * 4);
+  EXPECT_EQ(tree["encoder.0"].parameters, bytes);
+  EXPECT_EQ(tree["encoder.0"].gradients, bytes);
+  EXPECT_EQ(tree["encoder.0"].optimizer_states, 2 * bytes);
+  EXPECT_EQ(tree.count("shared") + tree.count("decoder"), 0U);
+}
+
 }  // namespace
 }  // namespace tenon::test

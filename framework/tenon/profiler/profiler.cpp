@@ -50,7 +50,7 @@ class Profile::Impl {
   void stop() {
     if (!is_started_) throw Error("the profiler has not started: call start() before stop()");
     is_started_ = false;
-    end(/*tells=*/true);
+    end(/*tells=*/action_ != ProfilerAction::kWarmup);
   }
 
   void abandon() {
@@ -61,15 +61,13 @@ class Profile::Impl {
   void step() {
     if (!is_started_) throw Error("the profiler has not started: call start() before step()");
     const ProfilerAction was = action_;
-    const ProfilerAction next = action_of(step_ + 1);
+    action_ = action_of(++step_);
     label_.reset();
     // A recording ends with its last step; where the next cycle has no wait, the next one begins at once.
-    if (was == ProfilerAction::kRecordAndSave || (was != ProfilerAction::kNone && next == ProfilerAction::kNone))
+    if (was == ProfilerAction::kRecordAndSave || (was != ProfilerAction::kNone && action_ == ProfilerAction::kNone))
       end(/*tells=*/was != ProfilerAction::kWarmup);
-    const bool is_warm = was == ProfilerAction::kWarmup && next != ProfilerAction::kWarmup && recorder_;
+    const bool is_warm = was == ProfilerAction::kWarmup && action_ != ProfilerAction::kWarmup && recorder_;
     if (is_warm) recorder_.reset();  // thrown away: what is recorded begins afresh
-    ++step_;
-    action_ = next;
     if (action_ != ProfilerAction::kNone && !recorder_) begin();
     label_step();
   }
@@ -126,11 +124,10 @@ class Profile::Impl {
   void end(bool tells) {
     label_.reset();
     if (!recorder_) return;
-    const bool is_worth_it = tells && action_ != ProfilerAction::kWarmup;
     recording_ = recorder_->finish();
     recorder_.reset();
     has_recorded_ = true;
-    if (is_worth_it && options_.on_trace_ready) options_.on_trace_ready(owner_);
+    if (tells && options_.on_trace_ready) options_.on_trace_ready(owner_);
   }
 
   Profile& owner_;

@@ -87,6 +87,7 @@ class TENON_API Profile {
   /// A step has ended: where a schedule says so, recording begins, or ends and on_trace_ready is called. Not to be
   /// called inside of a scope that began after the last call.
   void step();
+  /// Of the step that goes on; in on_trace_ready that calls from step(), as in PyTorch, of the one that begins.
   std::int64_t step_number() const;
   /// Between steps: until resume() nothing is recorded but what is allocated and freed, as for a test that is no part
   /// of the next step. step() may be called meanwhile. Not to be called inside of a scope that ends before resume().

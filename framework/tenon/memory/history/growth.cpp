@@ -31,23 +31,24 @@ Values rises_of(std::span<const std::uint64_t> bound) {
 
 double sum(std::span<const std::uint64_t> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-bool keeps_rising(std::span<const std::uint64_t> rises) {
-  constexpr std::size_t kLeastRises = 3, kThirds = 3;
-  constexpr double kRest = 2, kLeastOfEarlier = 0.2;
+/// It rises in each of so many parts of the time, and in the later half by at least that share of the earlier.
+bool keeps_rising(std::span<const std::uint64_t> rises, std::size_t parts = 3, double least_of_earlier = 0.2) {
+  constexpr std::size_t kLeastRises = 3;
+  constexpr double kRest = 2;
   const std::size_t count = rises.size();
   std::size_t at_rises = 0, longest = 0, next = 0;  // next: after the last rise
-  std::size_t in_third[kThirds] = {};
+  Values in_part(parts, 0);
   for (std::size_t i = 0; i < count; ++i) {
     if (rises[i] == 0) continue;
     ++at_rises;
-    ++in_third[i * kThirds / count];
+    ++in_part[i * parts / count];
     longest = std::max(longest, i + 1 - next);
     next = i + 1;
   }
-  if (at_rises < kLeastRises || std::ranges::find(in_third, 0U) != std::end(in_third)) return false;
+  if (at_rises < kLeastRises || std::ranges::find(in_part, 0U) != in_part.end()) return false;
   if (static_cast<double>(count - next) > kRest * static_cast<double>(longest)) return false;
   const std::size_t half = count / 2;
-  return sum(rises.last(half)) >= kLeastOfEarlier * sum(rises.first(half));
+  return sum(rises.last(half)) >= least_of_earlier * sum(rises.first(half));
 }
 
 /// How many values there are before the first one, where these are twice as many as from one to the next: it had not
@@ -119,9 +120,14 @@ std::optional<double> growth_per_step(std::span<const std::uint64_t> levels, std
     const double made = sum(survivors) / static_cast<double>(count);
     return std::min(made, static_cast<double>(bound.back() - bound[late]) / static_cast<double>(count - 1));
   }
-  // A queue has some of several steps.
-  constexpr std::size_t kLastSteps = 2;
-  if (sum(survivors.first(survivors.size() - kLastSteps)) > 0) return std::nullopt;
+  // A queue has some of several steps. One that takes in more than it gives out rises everywhere; what is on its way up
+  // for a while, as any queue may be, does not.
+  constexpr std::size_t kLastSteps = 2, kLeastOfQueues = 24, kPartsOfQueues = 8;
+  constexpr double kLeastOfEarlierOfQueues = 0.5;
+  const bool is_queue = sum(survivors.first(survivors.size() - kLastSteps)) > 0;
+  if (is_queue &&
+      (levels.size() < kLeastOfQueues || !keeps_rising(rises_of(bound), kPartsOfQueues, kLeastOfEarlierOfQueues)))
+    return std::nullopt;
   return growth_per_step(levels);
 }
 

@@ -29,16 +29,18 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
   const auto own = [&](const Tensor& tensor, const memory::Owner& owner) {
     if (tensor.defined() && (!only || tensor.impl().storage().device() == *only)) own_block(attribution, tensor, owner);
   };
-  // As its scopes say, also where it is a part of a larger tree.
-  const std::string root = nn::type_name_of(module.root()), above = module.path();
-  const auto owner_of = [&](const std::string& name) {
-    const std::size_t dot = name.rfind('.');
-    const std::string below = dot == std::string::npos ? "" : name.substr(0, dot);
-    return memory::Owner{.root = root, .path = above.empty() || below.empty() ? above + below : above + "." + below};
+  // As its scopes say, also where it is a part of a larger tree, and where a module stands in several places of it.
+  std::map<const TensorImpl*, memory::Owner> owners;
+  const auto owns_its = [&](const nn::Module& one) {
+    const memory::Owner owner{.root = nn::type_name_of(one.root()), .path = one.path()};
+    for (const auto& list : {one.named_parameters(false), one.named_buffers(false)})
+      for (const auto& named : list) owners[&named.value().impl()] = owner;
   };
+  owns_its(module);
+  for (const auto& below : module.modules(false)) owns_its(*below);
   for (const auto& named : module.named_parameters()) {
-    const memory::Owner owner = owner_of(named.key());
     const Tensor& parameter = named.value();
+    const memory::Owner& owner = owners[&parameter.impl()];
     own(parameter, owner);
     own(parameter.grad(), owner);
     module_of_state[optim::state_key(parameter)] = owner;
@@ -47,7 +49,7 @@ void name_owners(memory::Attribution& attribution, const nn::Module& module, opt
     own(trained[next].grad(), owner);
     module_of_state[optim::state_key(trained[next++])] = owner;
   }
-  for (const auto& named : module.named_buffers()) own(named.value(), owner_of(named.key()));
+  for (const auto& named : module.named_buffers()) own(named.value(), owners[&named.value().impl()]);
   if (optimizer == nullptr) return;
   for (const auto& [key, state] : optimizer->state()) {
     const auto owner = module_of_state.find(key);
