@@ -27,7 +27,7 @@ TENON_API std::optional<double> growth_per_step(std::span<const std::uint64_t> l
 /// The same where blocks are known: `survivors` are the bytes that each step made and that live at the end of the last
 /// one, `levels` all bytes of the same kind at the ends of the same steps. It grows where both rise by the pattern.
 /// What is made anew each step has survivors of the last ones alone, and grows as above. So does a queue that takes in
-/// more than it gives out, if it rises in each eighth of 24 steps or more.
+/// more than it gives out, if it rises in each twelfth of 48 steps or more.
 TENON_API std::optional<double> growth_per_step(std::span<const std::uint64_t> levels,
                                                 std::span<const std::uint64_t> survivors);
 
