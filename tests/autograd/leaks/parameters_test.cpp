@@ -51,6 +51,18 @@ tenon::memory::LeakReport a_parameter_more_in_each_step(std::vector<Tensor>& par
   return watch.report();
 }
 
+/// The last result keeps its history, that the parameter, and that its gradient.
+tenon::memory::LeakReport a_result_of_a_new_parameter_in_each_step(std::vector<Tensor>& results) {
+  tenon::memory::LeakWatch watch;
+  for (int step = 0; step < 20; ++step) {
+    const Tensor parameter = tenon::rand({256}).set_requires_grad(true);
+    results.push_back((parameter * 2).sum());
+    results.back().backward();
+    watch.step();
+  }
+  return watch.report();
+}
+
 }  // namespace parameters_program
 
 namespace tenon::test {
@@ -87,6 +99,14 @@ TEST(LeaksOfParameters, ThatGrowHaveTheirGradientsWithThem) {
     EXPECT_THAT(leak.sentence, testing::HasSubstr("holds 18 tensors"));
     EXPECT_THAT(leak.sentence, testing::HasSubstr(" of it are their gradients"));
   }
+}
+
+TEST(LeaksOfParameters, ThatOnlyAHistoryHoldsHaveTheirGradientsWithThem) {
+  std::vector<Tensor> results;
+  const memory::LeakReport report = parameters_program::a_result_of_a_new_parameter_in_each_step(results);
+  double bytes_per_step = 0;
+  for (const memory::Leak& leak : report.leaks) bytes_per_step += leak.bytes_per_step;
+  EXPECT_NEAR(bytes_per_step, 2 * 256 * 4 + 4, 1) << report.text();
 }
 
 TEST(LeaksOfParameters, AreNotAmongWhatWasMadeWhileTheWatchLived) {

@@ -184,8 +184,12 @@ class Causes {
         if (result != nullptr) return &of(LeakKind::kRetainedGradient, made_at(*result), result);
       }
     }
-    for (const HeldTensor* held : all)
-      if (held->saver != nullptr) return &of_history(held->saver);
+    for (const HeldTensor* held : all) {
+      if (held->saver == nullptr) continue;
+      Cause& cause = of_history(held->saver);
+      leaves_[held->tensor] = &cause;
+      return &cause;
+    }
     return &of(LeakKind::kUnknown, names_.of_block(block.stack), any);
   }
 
@@ -352,7 +356,7 @@ class Causes {
   Holders holders_;
   SiteNames names_;
   std::map<std::tuple<LeakKind, std::string>, Cause> causes_;
-  std::map<const TensorImpl*, Cause*> leaves_;  ///< what the program holds, of what was asked for
+  std::map<const TensorImpl*, Cause*> leaves_;  ///< what the program or a history holds, of what was asked for
   std::vector<LeafGradient> leaf_gradients_;
 };
 
