@@ -219,6 +219,20 @@ TEST(Growth, ALeakOfEveryTenthStepIsFound) {
   }
 }
 
+TEST(Growth, ALeakThatBeganLateIsNoAlarmButNamed) {
+  for (const int steps : {60, 100, 300}) {
+    const HistoryGrowth growth = growth_of(without_stacks(steps, [&](TraceBuilder& builder, int step, const auto&) {
+      if (step >= steps * 6 / 10) builder.allocate(2048, 0);
+    }));
+    EXPECT_THAT(growth.sites, testing::IsEmpty()) << steps;
+    ASSERT_EQ(growth.late.size(), 1U) << steps;
+    EXPECT_EQ(growth.late[0].site, "blocks of 2.00 KiB on stream 0");
+    EXPECT_NEAR(static_cast<double>(growth.late[0].steps), 0.4 * steps, 6) << steps;
+    EXPECT_NEAR(static_cast<double>(growth.late[0].bytes), 0.4 * steps * 2048, 6 * 2048) << steps;
+  }
+  EXPECT_THAT(growth_of(without_stacks(60, [](TraceBuilder&, int, const auto&) {})).late, testing::IsEmpty());
+}
+
 TEST(Growth, AnIrregularLeakIsFound) {
   const HistoryGrowth growth = growth_of(without_stacks(60, [](TraceBuilder& builder, int, const auto& between) {
     if (between(0, 5) == 0) builder.allocate(2048, 0);
@@ -251,6 +265,38 @@ TEST(Growth, StepsWithoutMarksOfBatchesOfManyLengthsAreToldByAStack) {
   EXPECT_EQ(growth.told_by, "what is allocated at first (train.py:10)");
   ASSERT_EQ(growth.sites.size(), 1U);
   EXPECT_EQ(growth.sites[0].site, "keep (train.py:10)");
+}
+
+/// What is made for a batch of one of 64 lengths comes as often as what else is made for it, a few times by chance.
+TEST(Growth, StepsWithoutMarksAreNotToldByALengthThatComesNowAndThen) {
+  for (const unsigned seed : {1U, 2U, 3U, 4U, 5U}) {
+    std::mt19937_64 random(seed);
+    TraceBuilder builder("lengths");
+    std::vector<StackId> stacks;
+    const auto allocate = [&](StackId stack, std::uint64_t bytes) {
+      stacks.push_back(stack);
+      return builder.allocate(bytes, 0);
+    };
+    for (int step = 0; step < 100; ++step) {
+      const std::uint64_t length = 1 + random() % 64;
+      std::vector<std::uint32_t> live;
+      for (const StackId stack : {1, 2, 3, 4, 5}) live.push_back(allocate(stack, 16000 * length + 512 * stack));
+      for (const std::uint64_t bytes : {4000, 8000}) live.push_back(allocate(6, bytes));
+      if (random() % 3 == 0) allocate(7, 4096);
+      for (const std::uint32_t id : live) builder.free(id);
+    }
+    Trace trace = std::move(builder).finish();
+    trace.stack_of_allocation = stacks;
+    for (const char* name : {"load", "first", "second", "third", "fourth", "backward", "keep"}) {
+      trace.stacks.stacks.push_back({static_cast<std::uint32_t>(trace.stacks.frames.size())});
+      trace.stacks.frames.push_back({.name = name, .file = "train.py", .line = 10});
+    }
+    const HistoryGrowth growth = growth_of(trace);
+    EXPECT_EQ(growth.told_by, "blocks of 3.91 KiB on stream 0 at backward (train.py:10)") << seed;
+    EXPECT_EQ(growth.steps, 97U) << seed;
+    ASSERT_EQ(growth.sites.size(), 1U) << seed;
+    EXPECT_EQ(growth.sites[0].site, "keep (train.py:10)");
+  }
 }
 
 TEST(Growth, ACacheThatIsFilledAndALeakThatComesAsOftenAreNoSteps) {

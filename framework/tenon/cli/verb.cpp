@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
@@ -27,7 +29,12 @@ const Option& Option::range(int least, int most) const {
 }
 const Option& Option::range(double least, double most) const {
   option_->check(CLI::Range(least, most));
-  return *this;
+  // Which is neither below the one nor above the other.
+  return check([least, most](const std::string& text) {
+    return std::isnan(std::strtod(text.c_str(), nullptr))
+               ? fmt::format("Value {} not in range {} to {}", text, least, most)
+               : std::string();
+  });
 }
 const Option& Option::check(std::function<std::string(const std::string&)> problem) const {
   option_->check(std::move(problem));

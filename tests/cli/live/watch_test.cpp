@@ -199,6 +199,7 @@ TEST_F(Watch, WhatMakesNoSenseIsRefused) {
   refused({"run", "sweep.toml", "--watch", "-j", "2"}, "--watch shows one run, and -j 2 runs several cells at a time");
   refused({"run", "sweep.toml", "--metrics", "0"}, "--metrics 0 would take another port for each cell");
   refused({"run", "run.toml", "--interval", "2"}, "it goes with --watch or --metrics");
+  refused({"run", "run.toml", "--watch", "--interval", "nan"}, "Value nan not in range 0.01 to 86400");
   refused({"run", "run.toml", "--metrics", "prometheus"}, "'prometheus' is not [ADDRESS:]PORT");
   refused({"run", "run.toml", "--metrics", "70000"}, "'70000' is not [ADDRESS:]PORT");
 }

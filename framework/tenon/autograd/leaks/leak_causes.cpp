@@ -42,7 +42,10 @@ class Causes {
     const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
     for (const LiveBlock& block : growing.blocks) {
       Cause* const own = cause_of(block);
-      if (own == nullptr) continue;
+      if (own == nullptr) {
+        add_gradient_of_leaf(block, per_byte);
+        continue;
+      }
       // A variable of the step that is not over yet holds the youngest of many that something else keeps.
       Cause& cause = 4 * counts[own] < growing.blocks.size() ? *most->first : *own;
       cause.per_step += per_byte * static_cast<double>(block.bytes);
@@ -56,6 +59,7 @@ class Causes {
   std::vector<Leak> take(double nodes_per_step) {
     std::vector<Leak> leaks;
     join_results_to_their_gradients();
+    join_leaves_to_their_gradients();
     for (auto& [key, cause] : causes_)
       if (cause.bytes != 0) leaks.push_back(leak_of(cause));
     add_growing_history(leaks, nodes_per_step);
@@ -73,8 +77,32 @@ class Causes {
     std::size_t bytes = 0, blocks = 0;
     std::set<std::uint64_t> sizes;
     LiveBlock largest;
-    std::size_t result_bytes = 0;  ///< of retained gradients: of them the results' own
+    std::size_t result_bytes = 0;                   ///< of retained gradients: of them the results' own
+    std::size_t gradient_bytes = 0, gradients = 0;  ///< of leaves: of these, which are no tensors of that line
   };
+  struct LeafGradient {
+    const TensorImpl* leaf = nullptr;
+    double per_step = 0;
+    std::size_t bytes = 0;
+  };
+
+  void add_gradient_of_leaf(const LiveBlock& block, double per_byte) {
+    for (const HeldTensor* held : holders_.on(block.address))
+      if (held->gradient_of != nullptr)
+        leaf_gradients_.push_back({held->gradient_of, per_byte * static_cast<double>(block.bytes), block.bytes});
+  }
+
+  /// Leaves that grow take their gradients with them.
+  void join_leaves_to_their_gradients() {
+    for (const LeafGradient& gradient : leaf_gradients_) {
+      const auto cause = leaves_.find(gradient.leaf);
+      if (cause == leaves_.end() || cause->second->bytes == 0) continue;
+      cause->second->per_step += gradient.per_step;
+      cause->second->bytes += gradient.bytes;
+      cause->second->gradient_bytes += gradient.bytes;
+      ++cause->second->gradients;
+    }
+  }
 
   /// One line made results that the program holds, and they keep their gradients: one thing to mend.
   void join_results_to_their_gradients() {
@@ -130,7 +158,7 @@ class Causes {
   }
 
   /// Null for the gradient of a leaf: each has one, so there are more of them as layers are unfrozen, and no more than
-  /// leaves, which are a leak themselves where they grow.
+  /// leaves, which are a leak themselves where they grow, and it is a part of that.
   Cause* cause_of(const LiveBlock& block) {
     const std::vector<const HeldTensor*> all = holders_.on(block.address);
     const HeldTensor* program = nullptr;  // the widest tensor that it holds
@@ -143,9 +171,10 @@ class Causes {
       // What is the end of a history that keeps more than itself: the history is what grows.
       if (program->grad_fn != nullptr && holders_.saved_bytes(program) > program->bytes())
         return &of(LeakKind::kKeptGraph, history_at(*program), program);
-      if (2 * program->bytes() <= autograd::storage_bytes_of(*program->tensor))
-        return &of(LeakKind::kAlias, made_at(*program), program);
-      return &of(LeakKind::kHeld, made_at(*program), program);
+      const bool is_alias = 2 * program->bytes() <= autograd::storage_bytes_of(*program->tensor);
+      Cause& cause = of(is_alias ? LeakKind::kAlias : LeakKind::kHeld, made_at(*program), program);
+      leaves_[program->tensor] = &cause;
+      return &cause;
     }
     for (const HeldTensor* held : all) {
       if (held->hook_of != nullptr || held->hook_on != nullptr) return &of_hook(*held);
@@ -155,8 +184,12 @@ class Causes {
         if (result != nullptr) return &of(LeakKind::kRetainedGradient, made_at(*result), result);
       }
     }
-    for (const HeldTensor* held : all)
-      if (held->saver != nullptr) return &of_history(held->saver);
+    for (const HeldTensor* held : all) {
+      if (held->saver == nullptr) continue;
+      Cause& cause = of_history(held->saver);
+      leaves_[held->tensor] = &cause;
+      return &cause;
+    }
     return &of(LeakKind::kUnknown, names_.of_block(block.stack), any);
   }
 
@@ -192,7 +225,8 @@ class Causes {
   }
 
   /// What was saved for backward may be given back, and the nodes live on with the tensor.
-  std::string history_of_held(const Cause& cause) const {
+  std::string beside_held(const Cause& cause) const {
+    if (cause.gradients != 0) return fmt::format("; {} of it are their gradients", format_bytes(cause.gradient_bytes));
     const std::size_t nodes = cause.holder->grad_fn != nullptr ? holders_.node_count(cause.holder) : 0;
     if (nodes == 0) return {};
     return fmt::format("; the history of one, {} node{}, lives as long: keep item() or detach() of what needs none",
@@ -224,13 +258,14 @@ class Causes {
       case LeakKind::kHeld:
         if (cause.sizes.size() > 2 && cause.sizes.size() == cause.blocks)
           return fmt::format(
-              "the program holds {} tensors, each of another size, as a cache keyed by shape does: bound it",
-              cause.blocks);
+                     "the program holds {} tensors, each of another size, as a cache keyed by shape does: bound it",
+                     cause.blocks) +
+                 beside_held(cause);
         return fmt::format(
                    "the program holds {} tensors that this line made: a list, cache or queue that nobody empties, or "
                    "that has not been full yet",
                    cause.blocks) +
-               history_of_held(cause);
+               beside_held(cause);
       case LeakKind::kUnknown:
         break;
     }
@@ -244,7 +279,7 @@ class Causes {
             .allocated_at = names_.of_block(cause.largest.stack),
             .bytes_per_step = cause.per_step,
             .bytes = cause.bytes,
-            .blocks = cause.blocks,
+            .blocks = cause.blocks + cause.gradients,
             .purpose = cause.largest.purpose,
             .label = label_name(cause.largest.label),
             .sentence = sentence_of(cause),
@@ -321,6 +356,8 @@ class Causes {
   Holders holders_;
   SiteNames names_;
   std::map<std::tuple<LeakKind, std::string>, Cause> causes_;
+  std::map<const TensorImpl*, Cause*> leaves_;  ///< what the program or a history holds, of what was asked for
+  std::vector<LeafGradient> leaf_gradients_;
 };
 
 }  // namespace

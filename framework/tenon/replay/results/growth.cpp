@@ -107,6 +107,23 @@ enum class Beat {
   kAny,
 };
 
+/// Leaves out the requests of call sites whose sizes come unequally often: there nothing comes once a step, but by
+/// chance as often as what else is made for a batch of that length.
+void leave_out_irregular(std::map<Request, std::uint64_t>& counts) {
+  constexpr double kRegular = 0.9;
+  std::map<StackId, std::map<std::uint64_t, std::uint64_t>> blocks;  // by count
+  for (const auto& [request, count] : counts) blocks[std::get<0>(request)][count] += count;
+  std::erase_if(counts, [&](const auto& counted) {
+    if (std::get<0>(counted.first) == 0) return false;
+    std::uint64_t all = 0, as_often = 0;
+    for (const auto& [count, of_count] : blocks[std::get<0>(counted.first)]) {
+      all += of_count;
+      if (count % counted.second == 0) as_often += of_count;
+    }
+    return static_cast<double>(as_often) < kRegular * static_cast<double>(all);
+  });
+}
+
 /// Ends of steps at a request that comes once in each; false where there is none.
 bool told_by_requests(const Trace& trace, const std::vector<bool>& is_freed, Beat beats, bool of_any_size,
                       Steps& steps) {
@@ -129,6 +146,7 @@ bool told_by_requests(const Trace& trace, const std::vector<bool>& is_freed, Bea
   });
   if (beats == Beat::kReturned)
     std::erase_if(counts, [&](const auto& counted) { return 2 * given_back[counted.first] < counted.second; });
+  if (!of_any_size) leave_out_irregular(counts);
   const std::uint64_t count = steps_by_counts(counts);
   if (count == 0) return false;
   const auto beat = std::ranges::find_if(order, [&](const Request& request) {
@@ -184,6 +202,7 @@ HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
                        .told_by = steps.told_by,
                        .is_marked = steps.told_by == kByMarks,
                        .sites = {},
+                       .late = {},
                        .begins = steps.ends.front()};
   const std::size_t stride = (steps.ends.size() + kMostEnds - 1) / kMostEnds;
   SiteSeries series(trace, names_all_frames);
@@ -200,6 +219,7 @@ HistoryGrowth growth_of(const Trace& trace, bool names_all_frames) {
   for (; next < steps.ends.size(); ++next)
     if (next % stride == 0) series.end_step();
   growth.sites = series.growing(static_cast<double>(stride));
+  growth.late = series.late(stride);
   double all = 0;
   for (const GrowingSite& site : growth.sites) all += site.bytes_per_step;
   if (growth.is_marked || evidence.is_convincing(all)) return growth;

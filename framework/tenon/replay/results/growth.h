@@ -17,7 +17,8 @@ struct Steps {
 };
 /// By marks whose names begin with "step", "iteration" or "ProfilerStep"; where there are none, by what is allocated as
 /// often as many other things are, and least often of these: once a step. What is mostly given back is asked first: a
-/// cache that is filled and a leak may come equally often.
+/// cache that is filled and a leak may come equally often. Of a call site whose sizes come unequally often, as batches
+/// of random lengths do, none is a step's.
 TENON_API Steps steps_of(const Trace& trace);
 
 struct GrowingSite {
@@ -31,12 +32,20 @@ struct GrowingSite {
   std::uint16_t stream = 0;                                   ///< of these, as an index of Trace::streams
 };
 
+/// What has become more in the last steps only: a leak that began late, or something that is filled.
+struct LateSite {
+  std::string site;
+  std::uint64_t steps = 0;  ///< the last ones, in which it rose
+  std::uint64_t bytes = 0;  ///< that they made and that live
+};
+
 struct HistoryGrowth {
   std::uint64_t steps = 0;  ///< that were compared; 0: none are known
   std::string told_by;
   bool is_marked = false;          ///< by marks: else a step may be a part of one, and its bytes too few
   std::string unknown_because;     ///< where no steps are known: why
   std::vector<GrowingSite> sites;  ///< those that grow most first; empty: nothing does
+  std::vector<LateSite> late;      ///< no alarm; the largest first
   std::uint64_t begins = 0;        ///< events before the first step that was compared
 };
 TENON_API HistoryGrowth growth_of(const Trace& trace, bool names_all_frames = false);

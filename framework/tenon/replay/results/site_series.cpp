@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
+#include <span>
 
 namespace tenon::replay {
 
@@ -77,13 +79,35 @@ void SiteSeries::end_step() {
   at_end_ = slots_;
 }
 
-std::vector<GrowingSite> SiteSeries::growing(double steps_between) const {
+std::vector<SiteSeries::Site> SiteSeries::with_survivors() const {
   std::vector<Site> sites = sites_;
   for (const Slot& slot : at_end_) {
     if (slot.bytes == 0 || slot.step == 0) continue;  // made before the first end
     sites[slot.site].survivors.resize(ends_ - 1);
     sites[slot.site].survivors[slot.step - 1] += slot.bytes;
   }
+  return sites;
+}
+
+std::vector<LateSite> SiteSeries::late(std::size_t steps_between) const {
+  constexpr std::size_t kLeastEnds = 8;  // of fewer many a clean program has some
+  std::vector<LateSite> all;
+  for (const Site& site : with_survivors()) {
+    if (site.levels.size() + 1 != ends_ || site.survivors.empty()) continue;
+    if (growth_per_step(site.levels, site.survivors)) continue;
+    const std::size_t ends = rising_end(site.levels, site.survivors);
+    if (ends < kLeastEnds) continue;
+    const auto made = std::span(site.survivors).last(ends);
+    all.push_back({.site = site.name,
+                   .steps = ends * steps_between,
+                   .bytes = std::accumulate(made.begin(), made.end(), std::uint64_t{0})});
+  }
+  std::ranges::stable_sort(all, std::ranges::greater(), &LateSite::bytes);
+  return all;
+}
+
+std::vector<GrowingSite> SiteSeries::growing(double steps_between) const {
+  const std::vector<Site> sites = with_survivors();
   std::vector<GrowingSite> all;
   std::map<Group, std::vector<const Site*>> classes;
   for (const Site& site : sites) {

@@ -30,6 +30,8 @@ class SiteSeries {
   void end_step();
   /// Those that grow most first.
   std::vector<GrowingSite> growing(double steps_between) const;
+  /// Those that do not, but have risen at the end; the largest first.
+  std::vector<LateSite> late(std::size_t steps_between) const;
 
  private:
   struct Site {
@@ -48,6 +50,7 @@ class SiteSeries {
   using Group = std::array<std::uint64_t, 2>;  ///< stream, class of sizes
 
   std::size_t site_of(const TraceEvent& entry, std::size_t allocation);
+  std::vector<Site> with_survivors() const;
   /// Sites as one.
   Site together(const std::vector<const Site*>& sites) const;
   bool add_if_growing(std::vector<GrowingSite>& all, const Site& site, double steps_between) const;

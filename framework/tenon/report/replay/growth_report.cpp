@@ -22,6 +22,18 @@ constexpr const char* kMark =
     "Record ten steps or more, and mark the end of each, so that leaks are found: a line `m step 3` of the file, or "
     "ProfilerStep#3 of a profiler's trace.\n";
 
+std::string late_text(const replay::HistoryGrowth& growth) {
+  constexpr std::size_t kNamed = 3;
+  if (growth.late.empty()) return {};
+  std::string text = "What has risen at the end only may be a leak that began late, or something that is filled:\n";
+  for (std::size_t i = 0; i < std::min(kNamed, growth.late.size()); ++i) {
+    const replay::LateSite& site = growth.late[i];
+    text += fmt::format("  {:>10} more in the last {} steps  {}\n", format_bytes(site.bytes), site.steps, site.site);
+  }
+  if (growth.late.size() > kNamed) text += fmt::format("  … and {} sites more\n", growth.late.size() - kNamed);
+  return text;
+}
+
 }  // namespace
 
 std::string growth_text(const replay::Diagnosis& diagnosis) {
@@ -32,7 +44,7 @@ std::string growth_text(const replay::Diagnosis& diagnosis) {
                        diagnosis.is_pytorch ? kMarkInPyTorch : kMark);
   const std::string steps = fmt::format("{} steps, told by {}{}", growth.steps, growth.told_by,
                                         growth.is_marked ? "" : ", if that comes once in each");
-  if (growth.sites.empty()) return fmt::format("Nothing grows from step to step ({}).\n", steps);
+  if (growth.sites.empty()) return fmt::format("Nothing grows from step to step ({}).\n", steps) + late_text(growth);
   const double all = std::accumulate(growth.sites.begin(), growth.sites.end(), 0.0,
                                      [](double sum, const auto& site) { return sum + site.bytes_per_step; });
   const auto size = [](double bytes) { return format_bytes(static_cast<std::size_t>(std::llround(bytes))); };
@@ -52,7 +64,7 @@ std::string growth_text(const replay::Diagnosis& diagnosis) {
                         : without->fits() ? ", and it fits"
                                           : ", and it does not fit");
   }
-  return text;
+  return text + late_text(growth);
 }
 
 std::string growth_json(const replay::Diagnosis& diagnosis) {
@@ -64,6 +76,9 @@ std::string growth_json(const replay::Diagnosis& diagnosis) {
   for (const replay::GrowingSite& site : growth.sites)
     json["sites"].push_back(
         {{"site", site.site}, {"bytes_per_step", site.bytes_per_step}, {"bytes", site.bytes}, {"blocks", site.blocks}});
+  json["late"] = nlohmann::ordered_json::array();
+  for (const replay::LateSite& site : growth.late)
+    json["late"].push_back({{"site", site.site}, {"steps", site.steps}, {"bytes", site.bytes}});
   json["without"] = nullptr;
   if (const auto& without = diagnosis.without_growth)
     json["without"] = {{"peak_reserved_bytes", without->peak_reserved_bytes}, {"fits", without->fits()}};
