@@ -111,6 +111,22 @@ Tensor Tensor::tensor_data() const {
   return result;
 }
 
+void Tensor::set_data(const Tensor& data) const {
+  TensorImpl& self = impl();
+  const TensorImpl& from = data.impl();
+  if (requires_grad() && !tenon::is_floating_point(from.dtype())) {
+    throw Error("data set to a tensor that requires gradients must be floating point or complex dtype");
+  }
+  if (AutogradMeta* meta = meta_of(*this)) {
+    // The gradient accumulator described the old sizes.
+    std::lock_guard lock(mutex_of(meta));
+    meta->accumulator = nullptr;
+  }
+  self.set_own_version(self.version());
+  self.set_storage(from.storage_ptr(), from.dtype());
+  self.set_strided(from.sizes(), from.strides(), from.offset());
+}
+
 unsigned Tensor::register_hook_(TensorHook hook) const {
   if (!requires_grad()) throw Error("cannot register a hook on a variable that doesn't require gradient");
   AutogradMeta& meta = materialize_meta(*this);

@@ -205,17 +205,17 @@ MetricsServer::MetricsServer(const std::string& address) : served_(std::make_sha
     throw Error(fmt::format("--metrics: nobody can listen on {}:{}: {}", where->host, where->port, why));
   };
   if (const std::string problem = problem_of_listening(*where); !problem.empty()) refuse(problem);
-  // What is served stays until the process ends: the run's last figures, and since it takes up to two seconds to stop.
+  // What is served stays until the process ends: the run's last figures, and since it takes up to a second to stop.
   struct Running {
     std::shared_ptr<Served> served;
     std::unique_ptr<prometheus::Exposer> exposer;
   };
   static auto* const running = new std::vector<Running>();
   try {
-    // Several, and not for long: a client that connects and asks nothing keeps one of them.
+    // Many, and not for long: a client that connects and asks nothing keeps one of them.
     running->push_back({served_, std::make_unique<prometheus::Exposer>(std::vector<std::string>{
                                      "listening_ports", fmt::format("{}:{}", where->host, where->port), "num_threads",
-                                     "4", "request_timeout_ms", "2000"})});
+                                     "16", "request_timeout_ms", "1000"})});
   } catch (const std::exception& problem) {
     refuse(problem.what());
   }

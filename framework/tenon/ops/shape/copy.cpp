@@ -1,5 +1,4 @@
 // Copies, conversions and moves between devices.
-#include <tenon/autograd/variable.h>
 #include <tenon/device/order/peer_copy.h>
 #include <tenon/kernel/attributes/pointwise.h>
 #include <tenon/ops/create/factory.h>
@@ -12,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <mutex>
 
 namespace tenon {
 
@@ -280,23 +278,6 @@ Tensor& Tensor::set_(const Tensor& source) const {
   self.set_storage(from.storage_ptr(), from.dtype());
   self.set_strided(from.sizes(), from.strides(), from.offset());
   return const_cast<Tensor&>(*this);
-}
-
-void Tensor::set_data(const Tensor& data) const {
-  TENON_SCOPE(set_data, *this, data)
-  TensorImpl& self = impl();
-  const TensorImpl& from = data.impl();
-  if (requires_grad() && !tenon::is_floating_point(from.dtype())) {
-    throw Error("data set to a tensor that requires gradients must be floating point or complex dtype");
-  }
-  if (autograd::AutogradMeta* meta = autograd::meta_of(*this)) {
-    // The gradient accumulator described the old sizes.
-    std::lock_guard lock(autograd::mutex_of(meta));
-    meta->accumulator = nullptr;
-  }
-  self.set_own_version(self.version());
-  self.set_storage(from.storage_ptr(), from.dtype());
-  self.set_strided(from.sizes(), from.strides(), from.offset());
 }
 
 Scalar Tensor::item() const {
