@@ -99,6 +99,11 @@ class Model {
     for (void* address : free_) sum += records_.at(address).bytes;
     return sum;
   }
+  std::size_t largest_cached() const {
+    std::size_t most = 0;
+    for (void* address : free_) most = std::max(most, records_.at(address).bytes);
+    return most;
+  }
 
  private:
   struct Record {
@@ -184,18 +189,24 @@ TEST_P(PinnedCacheModel, ServesAsTheRulesSay) {
       source.complete(StreamRef{static_cast<std::uint64_t>(stream)});
       model.complete(stream);
     } else {
-      const std::size_t keep = draw() % 20000;
-      cache->trim(keep);
+      const std::size_t keep = draw() % 20000, before = model.owned(1);
+      const std::size_t given = cache->trim(keep);
       model.trim(keep);
+      ASSERT_EQ(given, before - model.owned(1));
     }
     ASSERT_EQ(source.used_bytes(), model.owned(source.traits().acquire_granularity));
+    const PolicyStats said = cache->stats().policy;
+    ASSERT_EQ(said.cached_bytes, model.cached());
+    ASSERT_EQ(said.largest_free_bytes, model.largest_cached());
   }
+  cache->check_invariants();
   for (const Block& block : live) cache->deallocate(block);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, PinnedCacheModel,
                          ::testing::Values(Rules{false, 0, 0}, Rules{true, 0, 0}, Rules{false, 1024, 0},
-                                           Rules{false, 0, 2048}, Rules{false, 512, 4096}, Rules{true, 1024, 4096}),
+                                           Rules{false, 0, 2048}, Rules{false, 512, 4096}, Rules{true, 1024, 4096},
+                                           Rules{false, 1500, 3000}, Rules{true, 3000, 0}),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <tenon/memory/history/call_site.h>
 
 #include <algorithm>
+#include <cctype>
 #include <initializer_list>
 #include <string_view>
 
@@ -108,6 +109,8 @@ bool ends_in_operator(std::string_view name) {
   return before == ':' || before == ' ' || before == '*' || before == '&';
 }
 
+bool is_of_a_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
 }  // namespace
 
 bool is_machinery(const StackFrame& frame) { return is_tenons(frame) && is_tenons_machinery(frame); }
@@ -135,7 +138,8 @@ std::string without_parameters(std::string_view name) {
       i += kUnnamed.size() - 1;
       continue;
     }
-    if (braces == 0 && corners == 0 && ends_in_operator(shorter)) {  // its signs are no brackets
+    // Signs of an operator are no brackets.
+    if (braces == 0 && corners == 0 && ends_in_operator(shorter) && !is_of_a_word(name[i])) {
       const std::size_t end = name[i] == '(' ? i + 2 : name.find_first_of(name[i] == ' ' ? "(" : "( ", i);
       shorter += name.substr(i, end == std::string_view::npos ? end : end - i);
       if (end >= name.size()) break;
