@@ -100,6 +100,9 @@ TEST(OomHint, WhereTheDeviceHasEnoughFreeSaysWhatItWasAskedFor) {
   EXPECT_EQ(oom_hint(info, {.stats = stats, .refused_bytes = 20 * MiB}),
             "the device was asked for a segment of 20.0 MiB, more than it has free");
   EXPECT_EQ(oom_hint(info, {.stats = stats}), "");
+  OutOfMemoryInfo unknown = info;
+  unknown.capacity_bytes = 0;
+  EXPECT_EQ(oom_hint(unknown, {.stats = stats, .refused_bytes = 20 * MiB}), "") << "of how much nobody says";
   OutOfMemoryInfo full = info;
   full.device_free_bytes = 2 * MiB;
   EXPECT_EQ(oom_hint(full, {.stats = stats, .refused_bytes = 20 * MiB}), "") << "that is reason enough";

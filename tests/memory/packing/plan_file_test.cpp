@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,6 +179,28 @@ TEST(PlanFile, AFileThatIsNotThereSaysHowToMakeOne) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("no-such.plan: there is no such plan"));
     EXPECT_THAT(error.what(), HasSubstr("tenon plan HISTORY"));
+  }
+}
+
+TEST(PlanFile, ItsChecksumIsFnv1aOfAllThatStandsBeforeIt) {
+  for (const char* name : {"", "a", "some history"}) {
+    const std::string text = text_of(Plan{.name = name});
+    const std::size_t end = text.rfind("checksum ");
+    std::uint64_t hash = 14695981039346656037U;  // as its authors have it, in tens
+    for (const char c : text.substr(0, end)) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+    EXPECT_EQ(text.substr(end), "checksum " + std::string(digits) + "\n");
+  }
+}
+
+TEST(PlanFile, KnowsNoPurposeBeyondTheLast) {
+  const std::string text = "tenon-plan 1\nname p\nblocks 1\nheight 64\nlower_bound 64\nunknown 0 1 0 64 0 1\n";
+  try {
+    parse_plan(text, "x.plan");
+    ADD_FAILURE();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "x.plan:6: there is no purpose 'unknown'");
   }
 }
 

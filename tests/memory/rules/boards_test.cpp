@@ -80,6 +80,19 @@ TEST(CallBoards, HaveASlotForEachThreadButThoseBeyondTheTable) {
   EXPECT_EQ(static_cast<int>(std::set(slots.begin(), slots.end()).size()), kThreads - without + 1) << "each its own";
 }
 
+TEST(CallBoards, HandTheSlotOfAThreadThatEndsOnToTheNext) {
+  auto board = std::make_unique<CallBoard>();
+  std::set<CallSlot*> slots;
+  for (int i = 0; i < 3 * kThreadSlots; ++i)
+    std::thread([&] {
+      CallSlot* const slot = board->begins({.call = Call::kReport});
+      slots.insert(slot);
+      CallBoard::ended(slot);
+    }).join();
+  EXPECT_EQ(slots.size(), 1u);
+  EXPECT_FALSE(slots.contains(nullptr));
+}
+
 TEST(CallBoards, GiveAThreadThatCallsForTheFirstTimeASignalStack) {
   if (test::has_a_sanitizer()) GTEST_SKIP() << "signals are left to the sanitizer";
   auto board = std::make_unique<CallBoard>();
