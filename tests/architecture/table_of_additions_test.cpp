@@ -144,7 +144,7 @@ TEST(TableOfAdditions, AModuleIsThereForWhoeverIncludesNn) {
 }
 
 /// What Tensor has of itself, in tensor.h: its memory, its form, one element, its history.
-const std::set<std::string> kOfTheTensor = {"detach", "detach_", "item", "resize_", "set_", "view_dtype"};
+const std::set<std::string> kOfTheTensor = {"detach", "item", "resize_", "set_", "view_dtype"};
 
 TEST(TableOfAdditions, AMethodIsDeclaredInThePartOfItsOperatorsFamily) {
   std::size_t methods = 0;
