@@ -42,9 +42,11 @@ class PipelineRun : public Experiment {
   }
 };
 
+/// Gradients of parts are added in another order, and each step makes what that rounds to larger.
 void expect_near(const std::vector<double>& a, const std::vector<double>& b, const std::string& what) {
   ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << what << ", step " << i + 1;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-4 * static_cast<double>(i + 1)) << what << ", step " << i + 1;
 }
 
 TEST_F(PipelineRun, HasTheLossesOfOneDevice) {

@@ -88,6 +88,18 @@ std::optional<Steps> steps_by(const DrawnHistory& history, bool of_returned, boo
     counted.events.push_back(one.event);
   }
   if (of_returned) std::erase_if(kinds, [](const auto& kind) { return kind.second.returned * 2 < kind.second.count; });
+  // Of a stack whose sizes come unequally often none tells: nine tenths have to come a whole number of times as often.
+  const auto is_irregular = [kinds](const auto& kind) {
+    const StackId stack = std::get<0>(kind.first);
+    std::uint64_t of_stack = 0, as_often = 0;
+    for (const auto& [other, counted] : kinds) {
+      if (std::get<0>(other) != stack) continue;
+      of_stack += counted.count;
+      if (counted.count % kind.second.count == 0) as_often += counted.count;
+    }
+    return stack != 0 && 10 * as_often < 9 * of_stack;
+  };
+  if (!of_any_size) std::erase_if(kinds, is_irregular);
   std::size_t all = 0;
   std::map<std::uint64_t, std::size_t> alike;
   for (const auto& [kind, counted] : kinds)
