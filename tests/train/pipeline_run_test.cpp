@@ -42,11 +42,13 @@ class PipelineRun : public Experiment {
   }
 };
 
-/// Gradients of parts are added in another order, and each step makes what that rounds to larger.
-void expect_near(const std::vector<double>& a, const std::vector<double>& b, const std::string& what) {
+/// Gradients of parts are added in another order. Each step makes what that rounds to larger by as much as
+/// `more_each_step`.
+void expect_near(const std::vector<double>& a, const std::vector<double>& b, const std::string& what,
+                 double more_each_step = 0) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i)
-    EXPECT_NEAR(a[i], b[i], 1e-4 * static_cast<double>(i + 1)) << what << ", step " << i + 1;
+    EXPECT_NEAR(a[i], b[i], 1e-4 + more_each_step * static_cast<double>(i)) << what << ", step " << i + 1;
 }
 
 TEST_F(PipelineRun, HasTheLossesOfOneDevice) {
@@ -56,7 +58,9 @@ TEST_F(PipelineRun, HasTheLossesOfOneDevice) {
     for (const char* schedule : {"gpipe", "1f1b"}) {
       const ExperimentResult three =
           run_of(model, {kThreeStages, kPipeline, std::string("train.pipeline_schedule=") + schedule});
-      expect_near(three.losses, one.losses, std::string(model) + " " + schedule);
+      // Without AVX-512 convolutions round otherwise, and norms of small batches make the most of it: 1.9e-4 in step 5.
+      const bool has_batch_norm = std::string(model) == "resnet8";
+      expect_near(three.losses, one.losses, std::string(model) + " " + schedule, has_batch_norm ? 1e-4 : 0);
       EXPECT_NEAR(three.epochs.back().test_loss, one.epochs.back().test_loss, 1e-3) << model;
       EXPECT_EQ(three.parameters, one.parameters) << model;
       ASSERT_EQ(three.devices.size(), 3U);
