@@ -43,6 +43,33 @@ TEST(PinnedHole, BeginsAndEndsWithFreeBlocks) {
   ASSERT_EQ(hole.pins.size(), 1U);
 }
 
+TEST(PinnedHole, IsPinnedAtOneSideAloneWhereABlockLiesBesideTheBoundsOfASegment) {
+  const std::vector<Segment> segments = {segment_of(0, {{100, true}, {900, false}}),
+                                         segment_of(5000, {{600, false}, {300, true}, {700, false}}),
+                                         segment_of(9000, {{930, false}, {70, true}, {990, true}})};
+  const PinnedHole hole = pinned_hole(segments, 1000);
+  EXPECT_EQ(hole.address, 9000U);
+  EXPECT_EQ(hole.bytes, 1000U);
+  EXPECT_EQ(hole.free_bytes, 930U);
+  ASSERT_EQ(hole.pins.size(), 1U);
+  EXPECT_EQ(hole.pins[0].bytes, 70U);
+  EXPECT_EQ(pinned_hole({segments[0]}, 1000).free_bytes, 900U) << "before it";
+  EXPECT_EQ(pinned_hole({segments[0]}, 1000).pins.size(), 1U);
+}
+
+TEST(PinnedHole, TakesTheFreeBlocksBesideItToo) {
+  const PinnedHole hole = pinned_hole({segment_of(0, {{100, false}, {20, true}, {100, false}})}, 110);
+  EXPECT_EQ(hole.bytes, 220U);
+  EXPECT_EQ(hole.free_bytes, 200U);
+}
+
+TEST(PinnedHole, IsFreeByHalfWhereABlockInUseIsAtItsBound) {
+  EXPECT_EQ(pinned_hole({segment_of(0, {{500, true}, {500, false}})}, 1000).bytes, 1000U);
+  const std::vector<Segment> mostly_in_use = {segment_of(0, {{501, true}, {499, false}}),
+                                              segment_of(2000, {{600, false}, {1, true}})};
+  EXPECT_EQ(pinned_hole(mostly_in_use, 1000).address, 2000U) << "the segment where most is free";
+}
+
 TEST(PinnedHole, WithoutAStretchOfThatSizeItIsTheSegmentWhereMostIsFreeWithAllThatKeepsItFromGoingBack) {
   const PinnedHole hole = pinned_hole({segment_of(0, {{1, true}, {100, false}, {1, true}, {100, false}}),
                                        segment_of(900, {{150, false}, {9, true}}), segment_of(2000, {{300, false}})},

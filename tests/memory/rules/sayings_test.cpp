@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -237,21 +238,27 @@ TEST(Sayings, OfSeriesThatGrowOrDoNot) {
 
 // ---- holes
 
-/// All stretches of a segment from one free block to another without a gap in what is mapped, tried one by one.
+/// All stretches of a segment without a gap in what is mapped that have no free block beside them and are a hole: from
+/// one free block to another, or free by half. Tried one by one.
 std::vector<PinnedHole> all_stretches(const std::vector<Segment>& segments) {
   std::vector<PinnedHole> all;
   for (const Segment& segment : segments)
-    for (std::size_t first = 0; first < segment.blocks.size(); ++first) {
-      PinnedHole hole{.address = segment.blocks[first].address};
-      if (segment.blocks[first].state != BlockState::kFree) continue;
+    for (std::size_t first = 0; first < segment.blocks.size(); ++first)
       for (std::size_t last = first; last < segment.blocks.size(); ++last) {
-        const BlockInfo& block = segment.blocks[last];
-        if (block.state == BlockState::kUnmapped) break;
-        hole.bytes += block.bytes;
-        block.is_in_use() ? hole.pins.push_back(block) : void(hole.free_bytes += block.bytes);
-        if (block.state == BlockState::kFree) all.push_back(hole);
+        const auto blocks = std::span(segment.blocks).subspan(first, last - first + 1);
+        const auto is_free = [](const BlockInfo& block) { return block.state == BlockState::kFree; };
+        if (std::ranges::any_of(blocks, [](const BlockInfo& block) { return block.state == BlockState::kUnmapped; }))
+          break;
+        if (first > 0 && is_free(segment.blocks[first - 1])) continue;
+        if (last + 1 < segment.blocks.size() && is_free(segment.blocks[last + 1])) continue;
+        PinnedHole hole{.address = blocks.front().address};
+        for (const BlockInfo& block : blocks) {
+          hole.bytes += block.bytes;
+          is_free(block) ? void(hole.free_bytes += block.bytes) : hole.pins.push_back(block);
+        }
+        if ((is_free(blocks.front()) && is_free(blocks.back())) || hole.free_bytes >= hole.bytes - hole.free_bytes)
+          all.push_back(hole);
       }
-    }
   return all;
 }
 

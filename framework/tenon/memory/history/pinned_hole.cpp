@@ -40,8 +40,11 @@ PinnedHole largest_segment(const std::vector<Segment>& segments) {
 PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes) {
   PinnedHole best;
   for (const Segment& segment : segments) {
+    const auto is_free = [&](std::size_t i) {
+      return i < segment.blocks.size() && segment.blocks[i].state == BlockState::kFree;
+    };
     for (std::size_t first = 0; first < segment.blocks.size(); ++first) {
-      if (segment.blocks[first].state != BlockState::kFree) continue;
+      if (first > 0 && is_free(first - 1)) continue;
       PinnedHole hole{.address = segment.blocks[first].address};
       for (std::size_t last = first; last < segment.blocks.size(); ++last) {
         const BlockInfo& block = segment.blocks[last];
@@ -49,10 +52,11 @@ PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes) 
         hole.bytes += block.bytes;
         if (block.is_in_use()) {
           hole.pins.push_back(block);
-          continue;
+        } else {
+          hole.free_bytes += block.bytes;
         }
-        hole.free_bytes += block.bytes;
-        if (hole.bytes < bytes) continue;
+        const bool is_hole = (is_free(first) && is_free(last)) || 2 * hole.free_bytes >= hole.bytes;
+        if (hole.bytes < bytes || is_free(last + 1) || !is_hole) continue;
         if (best.free_bytes == 0 || rank(hole) < rank(best)) best = hole;
         break;  // longer from here on is no better
       }
