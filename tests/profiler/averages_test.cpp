@@ -52,12 +52,14 @@ TEST(Averages, HaveARowForWhatOnlyChangesHowATensorIsSeen) {
     const Tensor a = ones({4});
     a.detach();
     a.detach();
+    (a * 2).detach_();
     a.view(kInt32);
     a.clone().set_data(a);  // which PyTorch has no row for
     empty({0}).resize_({2, 8});
   });
   const auto calls = [&](const std::string& name) { return rows.find(name) ? rows.find(name)->count : 0; };
   EXPECT_EQ(calls("aten::detach"), 2);
+  EXPECT_EQ(calls("aten::detach_"), 1);
   EXPECT_EQ(calls("aten::view"), 1);
   EXPECT_EQ(calls("aten::set_data"), 0);
   ASSERT_EQ(calls("aten::resize_"), 1);

@@ -79,19 +79,6 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
   autograd::backward({*this}, {gradient}, retain_graph, create_graph, inputs ? inputs->vec() : variable_list{});
 }
 
-Tensor& Tensor::detach_() const {
-  if (is_view()) {
-    throw Error(
-        "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
-  }
-  if (AutogradMeta* meta = meta_of(*this)) {
-    set_gradient_edge(*this, {});
-    meta->requires_grad = false;
-  }
-  return const_cast<Tensor&>(*this);
-}
-
 void Tensor::retain_grad() const {
   if (!requires_grad()) throw Error("can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;

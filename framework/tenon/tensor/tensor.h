@@ -208,8 +208,6 @@ class TENON_EXPORT Tensor {
   /// out. Throws Error where no gradient is required, the graph was freed before, or a saved tensor was written to.
   TENON_API void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                           bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
-  TENON_API Tensor detach() const;
-  TENON_API Tensor& detach_() const;
   /// Keeps the gradient of a tensor that is not a leaf; leaves keep theirs anyway. Throws Error where none is required.
   TENON_API void retain_grad() const;
   /// Whether retain_grad() was called on a tensor that is not a leaf.

@@ -14,11 +14,7 @@ AutogradMetaBase::~AutogradMetaBase() = default;
 TensorImpl::~TensorImpl() {
   if (scopes::are_lives_wanted()) [[unlikely]]
     forget_tensor(this);
-}
-
-void TensorImpl::publish_autograd_meta(Owned<AutogradMetaBase> meta) {
-  const Standstill standstill;
-  autograd_meta_ = std::move(meta);
+  delete autograd_meta();
 }
 
 void TensorImpl::set_storage(IntrusivePtr<StorageImpl> storage, Dtype dtype) {

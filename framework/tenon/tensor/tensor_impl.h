@@ -139,12 +139,11 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
   }
 
   /// What autograd knows of the tensor; null where it knows nothing.
-  AutogradMetaBase* autograd_meta() const { return autograd_meta_.get(); }
-  /// Says what autograd knows of it, of which nothing was known.
+  AutogradMetaBase* autograd_meta() const { return autograd_meta_.load(std::memory_order_acquire); }
+  /// Says what autograd knows of it, of which nothing was known. A thread that looks at listed tensors meanwhile sees
+  /// nothing, or all of it.
   void set_autograd_meta(Owned<AutogradMetaBase> meta) {
-    if (scopes::are_lives_wanted()) [[unlikely]]
-      return publish_autograd_meta(std::move(meta));
-    autograd_meta_ = std::move(meta);
+    autograd_meta_.store(meta.release(), std::memory_order_release);
   }
 
   /// Made from a C++ number: takes part in type promotion as its category only.
@@ -159,11 +158,9 @@ class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
  private:
   /// An inference tensor may be written in inference mode only. Throws Error.
   TENON_API static void check_inference_write();
-  /// Where tensors are listed: whoever looks at them sees it whole or not at all.
-  TENON_API void publish_autograd_meta(Owned<AutogradMetaBase> meta);
 
   IntrusivePtr<StorageImpl> storage_;
-  Owned<AutogradMetaBase> autograd_meta_;
+  std::atomic<AutogradMetaBase*> autograd_meta_{nullptr};  ///< owned
   IntrusivePtr<VersionCounter> own_version_;
   std::int64_t offset_ = 0;
   std::int64_t numel_ = 1;

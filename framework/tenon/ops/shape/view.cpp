@@ -1,5 +1,6 @@
 // Views that keep every element: other sizes, other strides, another order of the dimensions. Each knows how its
 // gradient is laid back into the base's shape.
+#include <tenon/autograd/variable.h>
 #include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/shape/view.h>
 #include <tenon/ops/support/make_view.h>
@@ -29,10 +30,23 @@ Tensor Tensor::alias() const {
                    [](Backward& b) { b.set(0, b.take_grad()); });
 }
 
-/// A view without history: writing through it marks the base's version and nothing else.
 Tensor Tensor::detach() const {
   TENON_SCOPE(detach, *this)
   return alias_of(*this);
+}
+
+Tensor& Tensor::detach_() const {
+  TENON_SCOPE(detach_, *this)
+  if (is_view()) {
+    throw Error(
+        "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets.");
+  }
+  if (autograd::AutogradMeta* meta = autograd::meta_of(*this)) {
+    autograd::set_gradient_edge(*this, {});
+    meta->requires_grad = false;
+  }
+  return const_cast<Tensor&>(*this);
 }
 
 Tensor Tensor::view(IntArrayRef sizes) const {

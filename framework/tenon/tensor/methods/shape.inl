@@ -49,6 +49,10 @@ const { return view_dtype(dtype); }
 Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
 /// A view of everything.
 TENON_API Tensor alias() const;
+/// A view of everything without history: writing through it marks the base's version and nothing else.
+TENON_API Tensor detach() const;
+/// Lets go of its history, in place: it is a leaf then that requires no gradient. Throws Error for a view.
+TENON_API Tensor& detach_() const;
 TENON_API Tensor reshape(IntArrayRef sizes) const;
 Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
 TENON_API Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1) const;
