@@ -15,6 +15,9 @@ way, more than what is measured: so each build's library is linked as often as -
 random order each time (ld.lld --shuffle-sections), and all these run in turn, --rounds times. A layout's time is its
 fastest round. The ratio is that of the medians over the layouts; its interval, of 95 %, comes of drawing layouts anew
 (bootstrap), and "a layout moves it" is half of what lies between the quartiles of one build's layouts.
+
+Where others share the machine, its pace changes by more than that from second to second. "Pairs" is the median ratio of
+two runs that came one right behind the other, with the interval of drawing layouts anew: what is slow for both drops out.
 """
 import argparse
 import csv
@@ -66,13 +69,15 @@ def times(build, library):
     return {row["name"]: float(row["cpu_time"]) for row in rows}
 
 
-def interval(without, with_scopes, draws=4000):
-    """Of the ratio of the medians, of 95 %."""
+def interval(draw, draws=4000):
+    """Of 95 %, of what `draw(generator)` gives."""
     generator = random.Random(1)
-    ratios = sorted(
-        statistics.median(generator.choices(with_scopes, k=len(with_scopes))) /
-        statistics.median(generator.choices(without, k=len(without))) for _ in range(draws))
-    return ratios[draws // 40], ratios[-draws // 40]
+    drawn = sorted(draw(generator) for _ in range(draws))
+    return drawn[draws // 40], drawn[-draws // 40]
+
+
+def again(generator, values):
+    return generator.choices(values, k=len(values))
 
 
 def spread(values):
@@ -82,22 +87,33 @@ def spread(values):
 
 def compare_times(builds, layouts, rounds):
     fastest = {}  # (build, benchmark) -> by layout
+    pairs = {}  # benchmark -> by layout, ratios of runs one behind the other
     with tempfile.TemporaryDirectory() as folder:
         libraries = [[relinked(build, pathlib.Path(folder) / f"{number}-{seed}", seed + 1) for seed in range(layouts)]
                      for number, build in enumerate(builds)]
         for turn in range(rounds):
             for layout in range(layouts):
+                pair = {}
                 for number in ((0, 1) if (turn + layout) % 2 == 0 else (1, 0)):
-                    for name, time in times(builds[number], libraries[number][layout]).items():
+                    pair[number] = times(builds[number], libraries[number][layout])
+                    for name, time in pair[number].items():
                         of_layouts = fastest.setdefault((number, name), [float("inf")] * layouts)
                         of_layouts[layout] = min(of_layouts[layout], time)
-    print("\n| benchmark | without, median | with, median | ratio | 95 % | a layout moves it |\n|---|---:|---:|---:|---:|---:|")
+                for name, time in pair[0].items():
+                    pairs.setdefault(name, [[] for _ in range(layouts)])[layout].append(pair[1][name] / time)
+    print("\n| benchmark | without, median | with, median | ratio | 95 % | a layout moves it | pairs | 95 % |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|")
     for name in [name for number, name in fastest if number == 0]:
         without, with_scopes = fastest[0, name], fastest[1, name]
-        low, high = interval(without, with_scopes)
+        low, high = interval(lambda generator: statistics.median(again(generator, with_scopes)) / statistics.median(
+            again(generator, without)))
+        least, most = interval(lambda generator: statistics.median(
+            ratio for of_layout in again(generator, pairs[name]) for ratio in of_layout), draws=1000)
         print(f"| `{name}` | {statistics.median(without):.4g} | {statistics.median(with_scopes):.4g} "
               f"| {statistics.median(with_scopes) / statistics.median(without):.3f} | {low:.3f} to {high:.3f} "
-              f"| ± {100 * max(spread(without), spread(with_scopes)):.1f} % |")
+              f"| ± {100 * max(spread(without), spread(with_scopes)):.1f} % "
+              f"| {statistics.median(ratio for of_layout in pairs[name] for ratio in of_layout):.3f} "
+              f"| {least:.3f} to {most:.3f} |")
 
 
 def main():
