@@ -94,12 +94,18 @@ void DeviceState::set_memory_limit(std::size_t limit_bytes) {
 }
 
 std::shared_ptr<AllocatorStack> DeviceState::pinned_host_allocator() {
-  std::lock_guard lock(parts_->mutex);
-  if (parts_->pinned != nullptr) return parts_->pinned;
+  {
+    std::lock_guard lock(parts_->mutex);
+    if (parts_->pinned != nullptr) return parts_->pinned;
+  }
   MemorySource* memory = driver_.pinned_host_memory();
   if (memory == nullptr) return nullptr;
+  const std::shared_ptr<History> of_host = device_state(kCPU).parts_->history;  // may open it: without the lock
+  std::lock_guard lock(parts_->mutex);
+  if (parts_->pinned != nullptr) return parts_->pinned;
   const AllocatorInfo& policy = pinned_cache();
   parts_->pinned = AllocatorStack::make(*memory, {.policy = policy, .options = Options(policy.options), .layers = {}});
+  parts_->pinned->attach_history(std::shared_ptr<History>(of_host, &of_host->page_locked()));
   return parts_->pinned;
 }
 

@@ -56,6 +56,7 @@ struct PlainHistory {
     if (!is_recording) return live.clear();
     settings = asked.value_or(HistorySettings{.max_entries = 0});
     settings.keeps_live |= keepers > 0;
+    if (!settings.keeps_live) std::erase_if(live, [](const auto& entry) { return entry.second.page_locked; });
     cut();
   }
   void record(const HistoryEvent& event) {
@@ -77,6 +78,12 @@ struct PlainHistory {
     ++recorded;
     kept.push_back(event);
     cut();
+  }
+  void record_page_locked(const HistoryEvent& event) {
+    if (!is_recording || !settings.keeps_live) return;
+    if (event.action == HistoryAction::kAlloc)
+      live[event.address] = {event.address, event.bytes, ++allocations, 0, event.label, event.purpose, true};
+    if (event.action == HistoryAction::kFreeRequested) live.erase(event.address);
   }
   void cut() {
     if (kept.size() > settings.max_entries)
@@ -113,8 +120,15 @@ TEST(HistoryModel, KeepsWhatAListOfTheNewestWould) {
                             .bytes = 100 * (1 + random() % 2),
                             .stream = {random() % 2}}};
         event.pool = random() % 3;
-        history.record(event, event.pool);
-        plain.record(event);
+        if (random() % 4 == 0) {
+          // As the stack of such memory, which tells while somebody wants to know.
+          if (history.page_locked().recording()) history.page_locked().record(event);
+          EXPECT_EQ(history.page_locked().recording(), plain.is_recording && plain.settings.keeps_live);
+          plain.record_page_locked(event);
+        } else {
+          history.record(event, event.pool);
+          plain.record(event);
+        }
       }
       EXPECT_EQ(history.recording(), plain.is_recording);
       EXPECT_EQ(history.recorded(), plain.recorded);
@@ -145,6 +159,7 @@ TEST(HistoryModel, KeepsWhatAListOfTheNewestWould) {
         EXPECT_EQ(said[i].number, live[i].number);
         EXPECT_EQ(said[i].label, live[i].label);
         EXPECT_EQ(said[i].purpose, live[i].purpose);
+        EXPECT_EQ(said[i].page_locked, live[i].page_locked);
       }
     }
   }
@@ -176,6 +191,17 @@ TEST(HistoryStacks, AreTakenOfEachKindOfEventThatTheSettingsNameAndOfEveryNth) {
       EXPECT_EQ(history.live_stack(99), 0u);
       EXPECT_EQ(history.live_stack(5), 0u) << "it was freed";
     }
+}
+
+TEST(HistoryStacks, AreTakenOfEveryLiveBlockThatIsAskedForWhateverTheEventsWant) {
+  tenon::History history;
+  history.start({.stacks = StackContext::kAlloc, .stack_every = 5});
+  history.keep_live();
+  EXPECT_EQ(history.settings().stack_every, 1u);
+  for (std::uint64_t address = 1; address < 8; ++address) history.record({.address = address, .bytes = 8});
+  for (const LiveBlock& block : history.live_blocks()) EXPECT_NE(block.stack, 0u) << block.address;
+  history.drop_live();
+  EXPECT_EQ(history.settings().stack_every, 5u);
 }
 
 TEST(HistoryStacks, OfOnePlaceAreOneAndOfTwoPlacesTwo) {

@@ -282,6 +282,7 @@ class Causes {
             .blocks = cause.blocks + cause.gradients,
             .purpose = cause.largest.purpose,
             .label = label_name(cause.largest.label),
+            .page_locked = cause.largest.page_locked,
             .sentence = sentence_of(cause),
             .chain = chain_of(cause)};
   }

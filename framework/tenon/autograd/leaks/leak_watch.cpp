@@ -46,7 +46,7 @@ class LeakWatch::Impl {
   LeakReport report() const;
 
  private:
-  using Group = std::tuple<StackId, Purpose, std::uint16_t>;  ///< and label
+  using Group = std::tuple<StackId, Purpose, std::uint16_t, bool>;  ///< and label, and whether it is page-locked
   /// Live blocks of a group, or of some that are looked at together.
   struct Blocks {
     std::vector<Group> groups;
@@ -74,7 +74,7 @@ class LeakWatch::Impl {
     /// somewhere on its way up.
     std::optional<double> growth_of(const Series& series) const;
   };
-  static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label}; }
+  static Group group_of(const LiveBlock& block) { return {block.stack, block.purpose, block.label, block.page_locked}; }
 
   LiveRecording recording_;
   std::size_t warmup_steps_;
@@ -202,13 +202,13 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
   };
   // A line that is called from several loops: what each call leaves may begin late or end early.
   SiteNames names(recording_.device());
-  std::map<std::tuple<std::string, Purpose, std::uint16_t>, Blocks> lines;
+  std::map<std::tuple<std::string, Purpose, std::uint16_t, bool>, Blocks> lines;
   for (Blocks& blocks : live_groups()) {
     const Series recent = recent_.series_of(blocks), whole = whole_.series_of(blocks);
     if (add_if_growing(blocks, recent, whole)) continue;
     if (rise_count(whole.survivors) < 2 && rise_count(recent.survivors) < 2) continue;
-    const auto& [stack, purpose, label] = blocks.groups.front();
-    Blocks& line = lines[{names.line_of_block(stack), purpose, label}];
+    const auto& [stack, purpose, label, page_locked] = blocks.groups.front();
+    Blocks& line = lines[{names.line_of_block(stack), purpose, label, page_locked}];
     line.groups.push_back(blocks.groups.front());
     line.live.insert(line.live.end(), blocks.live.begin(), blocks.live.end());
   }
@@ -220,12 +220,13 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
     const std::size_t steps = rising_end(series.levels, series.survivors);
     if (steps == 0) continue;
     const auto last = std::span(series.survivors).last(steps);
-    const auto& [stack, purpose, label] = blocks.groups.back();
+    const auto& [stack, purpose, label, page_locked] = blocks.groups.back();
     look.late_rises.push_back({.site = names.of_block(stack),
                                .steps = steps,
                                .bytes = std::accumulate(last.begin(), last.end(), std::size_t{0}),
                                .purpose = purpose,
-                               .label = label_name(label)});
+                               .label = label_name(label),
+                               .page_locked = page_locked});
   }
   std::optional<double> nodes = growth_per_step(recent_.nodes);
   if (!nodes) nodes = growth_per_step(whole_.nodes);
@@ -274,13 +275,22 @@ LeakWatch::~LeakWatch() = default;
 void LeakWatch::step() { impl_->step(); }
 LeakReport LeakWatch::report() const { return impl_->report(); }
 
+namespace {
+
+/// "data, page-locked": what one kind of memory is for.
+std::string described(Purpose purpose, const std::string& label, bool page_locked) {
+  return fmt::format("{}{}{}", name_of(purpose), label.empty() ? "" : ", " + label, page_locked ? ", page-locked" : "");
+}
+
+}  // namespace
+
 std::string LeakReport::text() const {
   if (steps < kLeastStepsOfGrowth)
     return fmt::format("nothing can be said of {} step{}: at least {} are needed after the first ones\n", steps,
                        steps == 1 ? "" : "s", kLeastStepsOfGrowth);
   std::string text = leaks.empty() ? fmt::format("nothing grows in {} steps\n", steps) : "";
   for (const Leak& leak : leaks) {
-    const std::string what = fmt::format("{}{}", name_of(leak.purpose), leak.label.empty() ? "" : ", " + leak.label);
+    const std::string what = described(leak.purpose, leak.label, leak.page_locked);
     const std::string nodes = fmt::format("{:.0f} nodes of history a step, {}\n", leak.nodes_per_step, leak.site);
     text += leak.nodes_per_step > 0 ? nodes
             : leak.grows
@@ -292,8 +302,8 @@ std::string LeakReport::text() const {
     for (const std::string& link : leak.chain) text += "    " + link + "\n";
   }
   for (const LateRise& rise : late_rises)
-    text += fmt::format("too early to tell: {} more of the last {} steps ({}{}), {}\n", format_bytes(rise.bytes),
-                        rise.steps, name_of(rise.purpose), rise.label.empty() ? "" : ", " + rise.label, rise.site);
+    text += fmt::format("too early to tell: {} more of the last {} steps ({}), {}\n", format_bytes(rise.bytes),
+                        rise.steps, described(rise.purpose, rise.label, rise.page_locked), rise.site);
   return text;
 }
 

@@ -43,6 +43,7 @@ struct Leak {
   std::size_t blocks = 0;
   Purpose purpose = Purpose::kOther;  ///< of most of it
   std::string label;
+  bool page_locked = false;        ///< memory of the host that pin_memory() and its like take
   std::string sentence;            ///< what happens there, and what to do
   std::vector<std::string> chain;  ///< from the holder to the memory
 };
@@ -54,6 +55,7 @@ struct LateRise {
   std::size_t bytes = 0;  ///< that they made and that live
   Purpose purpose = Purpose::kOther;
   std::string label;
+  bool page_locked = false;
 };
 
 struct LeakReport {
@@ -64,7 +66,8 @@ struct LeakReport {
   TENON_API std::string text() const;
 };
 
-/// Records as a LiveRecording while it lives.
+/// Records as a LiveRecording while it lives: one of the host, the default, sees what a loader keeps and page-locked
+/// memory, one of a device what is in its memory.
 class TENON_EXPORT LeakWatch {
  public:
   /// The first so many steps are left out: what they make lives on in every program.

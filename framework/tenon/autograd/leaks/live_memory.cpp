@@ -41,6 +41,12 @@ std::string with_label(Purpose purpose, const std::string& label) {
   return std::string(name_of(purpose)) + (label.empty() ? "" : " (" + label + ")");
 }
 
+std::size_t page_locked_bytes(const std::vector<LiveBlock>& blocks) {
+  std::size_t bytes = 0;
+  for (const LiveBlock& block : blocks) bytes += block.page_locked ? block.bytes : 0;
+  return bytes;
+}
+
 std::string and_more(std::size_t all, std::size_t shown) {
   return all > shown ? fmt::format("  … and {} more\n", all - shown) : std::string();
 }
@@ -152,12 +158,12 @@ MarkDiff diff(const Mark& from, const Mark& to) {
   }
   std::map<std::uint64_t, bool> before;  // number -> lives still
   for (const LiveBlock& block : from.blocks) before.emplace(block.number, false);
-  using Key = std::tuple<std::string, Purpose, std::uint16_t, std::uint64_t>;
+  using Key = std::tuple<std::string, Purpose, std::uint16_t, bool, std::uint64_t>;
   std::map<Key, DiffRow> rows;
   SiteNames names(to.device);
   MarkDiff result{.from = from.name, .to = to.name};
   const auto count = [&](const LiveBlock& block, std::int64_t sign) {
-    DiffRow& row = rows[{names.of_block(block.stack), block.purpose, block.label, block.bytes}];
+    DiffRow& row = rows[{names.of_block(block.stack), block.purpose, block.label, block.page_locked, block.bytes}];
     row.blocks += sign;
     row.bytes += sign * static_cast<std::int64_t>(block.bytes);
     result.bytes += sign * static_cast<std::int64_t>(block.bytes);
@@ -174,7 +180,7 @@ MarkDiff diff(const Mark& from, const Mark& to) {
     if (!before[block.number]) count(block, -1);
   for (auto& [key, row] : rows) {
     if (row.blocks == 0) continue;
-    std::tie(row.site, row.purpose, std::ignore, row.block_bytes) = key;
+    std::tie(row.site, row.purpose, std::ignore, row.page_locked, row.block_bytes) = key;
     row.label = label_name(std::get<2>(key));
     result.rows.push_back(std::move(row));
   }
@@ -188,8 +194,9 @@ std::string MarkDiff::text(std::size_t most) const {
   std::string text = fmt::format("{} {}\n", signed_bytes(bytes), between);
   for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
     const DiffRow& row = rows[i];
-    text += fmt::format("  {:>11}  {:>+5} x {:<10}  {}  {}\n", signed_bytes(row.bytes), row.blocks,
-                        format_bytes(row.block_bytes), with_label(row.purpose, row.label), row.site);
+    text += fmt::format("  {:>11}  {:>+5} x {:<10}  {}{}  {}\n", signed_bytes(row.bytes), row.blocks,
+                        format_bytes(row.block_bytes), with_label(row.purpose, row.label),
+                        row.page_locked ? ", page-locked" : "", row.site);
   }
   return text + and_more(rows.size(), most);
 }
@@ -197,9 +204,10 @@ std::string MarkDiff::text(std::size_t most) const {
 std::string live_blocks_text(Device device, std::size_t most) {
   const Mark now = mark({}, device);
   MarkDiff all = diff({.name = {}, .device = now.device, .blocks = {}}, now);
-  std::string text =
-      fmt::format("{} still live on {} in {} blocks\n", format_bytes(static_cast<std::size_t>(all.bytes)),
-                  now.device.str(), now.blocks.size());
+  const std::size_t page_locked = page_locked_bytes(now.blocks);
+  std::string text = fmt::format(
+      "{} still live on {} in {} blocks{}\n", format_bytes(static_cast<std::size_t>(all.bytes)), now.device.str(),
+      now.blocks.size(), page_locked == 0 ? "" : fmt::format(", {} of it page-locked", format_bytes(page_locked)));
   const std::string rows = all.text(most);
   return text + rows.substr(rows.find('\n') + 1);
 }

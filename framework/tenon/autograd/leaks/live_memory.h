@@ -22,7 +22,8 @@
 
 namespace tenon::memory {
 
-/// While it lives, what is allocated on the device is known with its stack, and so is every tensor, whether a history
+/// While it lives, what is allocated on the device is known with its stack, on the host page-locked memory of whichever
+/// device too, and so is every tensor, whether a history
 /// of the device (record_memory_history) is begun or ended meanwhile or not; it leaves that as it is. Each
 /// allocation then walks its stack, which takes some microseconds the first time and, on x86-64, a fraction of one from
 /// then on.
@@ -74,6 +75,7 @@ struct DiffRow {
   std::string site;
   Purpose purpose = Purpose::kOther;
   std::string label;
+  bool page_locked = false;     ///< memory of the host that pin_memory() and its like take
   std::size_t block_bytes = 0;  ///< of each
   std::int64_t blocks = 0;      ///< more, or fewer where negative
   std::int64_t bytes = 0;

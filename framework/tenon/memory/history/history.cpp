@@ -68,16 +68,34 @@ void History::drop_live() {
   tell_recording_changed();
 }
 
+History& History::page_locked() {
+  std::lock_guard lock(mutex_);
+  if (page_locked_ == nullptr) {
+    page_locked_.reset(new History(*this));
+    pass_on_locked();
+  }
+  return *page_locked_;
+}
+
+void History::pass_on_locked() {
+  if (page_locked_ == nullptr) return;
+  const bool is_told = recording() && settings_.keeps_live;
+  page_locked_->recording_.store(is_told, std::memory_order_release);
+  if (!is_told) std::erase_if(live_, [](const auto& entry) { return entry.second.page_locked; });
+}
+
 void History::apply_locked() {
   if (!asked_ && keepers_ == 0) {
     recording_.store(false, std::memory_order_release);
     live_.clear();
     stacks_.clear();
+    pass_on_locked();
     return;
   }
   settings_ = asked_.value_or(HistorySettings{.max_entries = 0});
   if (keepers_ > 0) {
     settings_.stacks = std::max(settings_.stacks, StackContext::kState);
+    settings_.stack_every = 1;
     settings_.keeps_live = true;
   }
   // The ring is rebuilt: oldest first, and no longer than it may be.
@@ -86,6 +104,7 @@ void History::apply_locked() {
   if (ring_.size() > settings_.max_entries)
     ring_.erase(ring_.begin(), ring_.end() - static_cast<std::ptrdiff_t>(settings_.max_entries));
   recording_.store(true, std::memory_order_release);
+  pass_on_locked();
 }
 
 HistorySettings History::settings() const {
@@ -113,7 +132,33 @@ bool History::merge_locked(const HistoryEvent& event) {
   return true;
 }
 
+void History::follow_live_locked(const MemoryEvent& event, StackId stack, bool is_page_locked) {
+  if (event.action == HistoryAction::kFreeRequested) live_.erase(event.address);
+  if (event.action != HistoryAction::kAlloc) return;
+  ++allocations_;
+  if (stack == 0 && !settings_.keeps_live) return;
+  live_[event.address] = {.address = event.address,
+                          .bytes = event.bytes,
+                          .number = allocations_,
+                          .stack = stack,
+                          .label = event.label,
+                          .purpose = event.purpose,
+                          .page_locked = is_page_locked};
+}
+
+void History::record_page_locked(const MemoryEvent& event) noexcept {
+  if (event.action != HistoryAction::kAlloc && event.action != HistoryAction::kFreeRequested) return;
+  try {
+    std::lock_guard lock(mutex_);
+    if (!recording() || !settings_.keeps_live) return;
+    follow_live_locked(event, event.action == HistoryAction::kAlloc ? take_stack_locked(event.action) : 0, true);
+  } catch (...) {  // as record()
+    recording_.store(false, std::memory_order_release);
+  }
+}
+
 void History::record(const MemoryEvent& told, std::uint64_t pool) noexcept {
+  if (host_ != nullptr) return host_->record_page_locked(told);
   HistoryEvent event{told, 0, pool};
   event.time_us = microseconds_now();
   try {
@@ -121,17 +166,7 @@ void History::record(const MemoryEvent& told, std::uint64_t pool) noexcept {
     if (!recording()) return;
     if (merge_locked(event)) return;
     event.stack = take_stack_locked(event.action);
-    if (event.action == HistoryAction::kAlloc) {
-      ++allocations_;
-      if (event.stack != 0 || settings_.keeps_live)
-        live_[event.address] = {.address = event.address,
-                                .bytes = event.bytes,
-                                .number = allocations_,
-                                .stack = event.stack,
-                                .label = event.label,
-                                .purpose = event.purpose};
-    }
-    if (event.action == HistoryAction::kFreeRequested) live_.erase(event.address);
+    follow_live_locked(event, event.stack, false);
     if (settings_.stacks < StackContext::kAlloc) event.stack = 0;
     if (settings_.max_entries == 0) return;
     ++recorded_;

@@ -35,6 +35,10 @@ class TENON_EXPORT History {
   /// as often.
   TENON_API void keep_live();
   TENON_API void drop_live();
+  /// Of page-locked memory, which is the host's as well: where this is the host's history, what lives there is among
+  /// live_blocks(). The events stay those of the host's own allocator, so it records while live blocks are kept, and
+  /// has none. Lives as long as this.
+  TENON_API History& page_locked();
   /// Whether it records, for whoever asked.
   bool recording() const noexcept { return recording_.load(std::memory_order_acquire); }
   /// Those in force: of start(), widened for keep_live().
@@ -54,7 +58,11 @@ class TENON_EXPORT History {
   TENON_API std::vector<LiveBlock> live_blocks() const;
 
  private:
+  explicit History(History& host) : host_(&host) {}
   void apply_locked();
+  void pass_on_locked();
+  void record_page_locked(const MemoryEvent& event) noexcept;
+  void follow_live_locked(const MemoryEvent& event, StackId stack, bool is_page_locked);
   StackId take_stack_locked(HistoryAction action);
   bool merge_locked(const HistoryEvent& event);
 
@@ -71,6 +79,8 @@ class TENON_EXPORT History {
   std::unordered_map<std::uint64_t, LiveBlock> live_;  ///< by address: with a stack, or all of them (keeps_live)
   std::uint64_t allocations_ = 0;
   StackTable stacks_;
+  std::unique_ptr<History> page_locked_;  ///< once it was asked for
+  History* const host_ = nullptr;         ///< whose page_locked_ this is, if any
 };
 
 /// From now on `told` is called after any history has begun or ended to record, by the thread that had it do so. One in

@@ -15,6 +15,7 @@ struct LiveBlock {
   StackId stack = 0;         ///< that allocated it; 0 where none was taken
   std::uint16_t label = 0;
   Purpose purpose = Purpose::kOther;
+  bool page_locked = false;  ///< host memory that a device copies from and to by itself
 };
 
 }  // namespace tenon
