@@ -14,8 +14,6 @@ namespace tenon::autograd {
 
 namespace {
 
-const AutogradMeta* meta_of(const TensorImpl& impl) { return static_cast<const AutogradMeta*>(impl.autograd_meta()); }
-
 void explain_one(HeldTensor* held) {
   if (held != nullptr && held->by_program > 0) --held->by_program;
 }
@@ -23,9 +21,14 @@ void explain_one(HeldTensor* held) {
 }  // namespace
 
 Holders::Holders() {
-  for (const ListedTensor& listed : listed_tensors()) {
+  const std::vector<ListedTensor> all = listed_tensors();
+  // First, and once: other threads may publish more of it, and what that refers to is in the counts or is not.
+  std::vector<const AutogradMeta*> metas;
+  for (const ListedTensor& listed : all)
+    metas.push_back(static_cast<const AutogradMeta*>(listed.tensor->autograd_meta()));
+  for (const ListedTensor& listed : all) {
     const TensorImpl& impl = *listed.tensor;
-    const AutogradMeta* meta = meta_of(impl);
+    const AutogradMeta* meta = metas[tensors_.size()];
     places_.emplace(&impl, tensors_.size());
     const void* const data = glance([&] { return impl.storage().block().data; });
     by_address_.emplace(reinterpret_cast<std::uint64_t>(data), tensors_.size());
@@ -34,6 +37,7 @@ Holders::Holders() {
                         .made_at = listed.made_at,
                         .thread = listed.thread,
                         .by_program = impl.use_count(),
+                        .meta = meta,
                         .grad_fn = keep(grad_fn) ? grad_fn : nullptr});
   }
   visit_nodes();
@@ -93,7 +97,7 @@ void Holders::count_what_autograd_holds() {
     }
   }
   for (const HeldTensor& held : tensors_) {
-    const AutogradMeta* meta = meta_of(*held.tensor);
+    const AutogradMeta* meta = held.meta;
     if (meta == nullptr) continue;
     if (meta->view) explain_one(find(meta->view->base.unsafeGetTensorImpl()));
     if (HeldTensor* gradient = find(glance([&] { return meta->grad.unsafeGetTensorImpl(); }))) {
@@ -114,9 +118,8 @@ void Holders::find_captures() {
       for (const TensorHook& hook : list->hooks) find_capture(hook, node, nullptr);
   }
   for (const HeldTensor& held : tensors_) {
-    const AutogradMeta* meta = meta_of(*held.tensor);
-    if (meta == nullptr || !meta->hooks || held.grad_fn != nullptr) continue;
-    for (const TensorHook& hook : meta->hooks->hooks) find_capture(hook, nullptr, held.tensor);
+    if (held.meta == nullptr || !held.meta->hooks || held.grad_fn != nullptr) continue;
+    for (const TensorHook& hook : held.meta->hooks->hooks) find_capture(hook, nullptr, held.tensor);
   }
   // What others own too lives without the hooks.
   for (const auto& entry : shared_) {

@@ -34,6 +34,7 @@ struct HeldTensor {
   StackId made_at = 0;
   std::uint32_t thread = 0;                 ///< that made it
   std::uint32_t by_program = 0;             ///< references that nothing below explains
+  const AutogradMeta* meta = nullptr;       ///< what autograd knew of it before references were counted
   const Node* saver = nullptr;              ///< a node that saved it for backward
   const TensorImpl* gradient_of = nullptr;  ///< it is this one's .grad
   const Node* hook_of = nullptr;            ///< a hook captured it: of this node's tensor …
