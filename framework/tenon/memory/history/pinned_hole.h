@@ -20,10 +20,10 @@ struct PinnedHole {
   std::vector<BlockInfo> pins;  ///< by address
 };
 
-/// The stretch of at least `bytes` that has the fewest bytes in use; of equal ones the shortest. It begins and ends with
-/// free blocks, or is free by half at least, and no free block lies beside it. Without one of that size, the segment with
-/// the most free bytes of those with blocks in use, as a whole: these keep it from going back to the device. Empty
-/// `pins`: nothing pins it, or nothing is free.
+/// The stretch of at least `bytes` that has the fewest bytes in use; of equal ones the shortest. It begins and ends
+/// with free blocks, or is free by half at least, and no free block lies beside it. Without one of that size, the
+/// segment with the most free bytes of those with blocks in use, as a whole: these keep it from going back to the
+/// device. Empty `pins`: nothing pins it, or nothing is free.
 TENON_API PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes);
 
 }  // namespace tenon
