@@ -32,6 +32,19 @@ tenon::memory::LeakReport batches_kept() {
   return watch.report();
 }
 
+/// A batch and its page-locked copy are made, and kept, by one line.
+tenon::memory::LeakReport batches_kept_with_their_copies() {
+  tenon::device_state(kDevice);
+  tenon::memory::LeakWatch watch;
+  std::vector<Tensor> kept;
+  for (int step = 0; step < 12; ++step) {
+    for (const bool is_pinned : {false, true})
+      kept.push_back(tenon::empty({1000}, tenon::TensorOptions(tenon::kFloat).pinned_memory(is_pinned)));
+    watch.step();
+  }
+  return watch.report();
+}
+
 int line_of_late_batch = 0;
 tenon::memory::LeakReport batches_kept_at_the_end() {
   tenon::device_state(kDevice);
@@ -98,6 +111,14 @@ TEST(PageLockedLeaks, BatchesThatAreKeptAreNamedWithTheirLine) {
   EXPECT_THAT(leak.allocated_at, HasSubstr(at(page_locked_program::line_of_batch)));
   EXPECT_EQ(leak.bytes_per_step, 40000);
   EXPECT_THAT(report.text(), HasSubstr(", page-locked), "));
+}
+
+TEST(PageLockedLeaks, OfALineThatMakesOtherMemoryTooArePartOfItsLeakAndSaidToBe) {
+  const LeakReport report = page_locked_program::batches_kept_with_their_copies();
+  ASSERT_THAT(report.leaks, SizeIs(1)) << report.text();
+  EXPECT_EQ(report.leaks.front().bytes_per_step, 8000);
+  EXPECT_FALSE(report.leaks.front().page_locked) << "half of it is";
+  EXPECT_THAT(report.leaks.front().sentence, HasSubstr("; 39.1 KiB of it are page-locked"));
 }
 
 TEST(PageLockedLeaks, AFewOfTheLastStepsAreTooEarlyToTell) {
