@@ -31,6 +31,15 @@ std::ptrdiff_t rise_count(const std::vector<std::uint64_t>& survivors) {
   return std::ranges::count_if(survivors, [](std::uint64_t bytes) { return bytes != 0; });
 }
 
+/// As rising_end(), also of what has rested since for a quarter of that time at most: the last batches of a pass have
+/// been made by the workers of a loader when the ones before them are kept.
+std::size_t rising_until_lately(std::span<const std::uint64_t> levels, std::span<const std::uint64_t> survivors) {
+  std::size_t rose = survivors.size();
+  while (rose > 0 && survivors[rose - 1] == 0) --rose;
+  const std::size_t rest = survivors.size() - rose, steps = rising_end(levels.first(rose), survivors.first(rose));
+  return steps < 3 * rest || steps == 0 ? 0 : steps + rest;
+}
+
 }  // namespace
 
 std::string_view name_of(LeakKind kind) {
@@ -217,7 +226,7 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
     const Series series = recent_.series_of(blocks);
     if (blocks.groups.size() > 1 && add_if_growing(blocks, series, whole_.series_of(blocks))) continue;
     if (series.levels.empty() || series.levels.back() <= series.highest_before) continue;
-    const std::size_t steps = rising_end(series.levels, series.survivors);
+    const std::size_t steps = rising_until_lately(series.levels, series.survivors);
     if (steps == 0) continue;
     const auto last = std::span(series.survivors).last(steps);
     const auto& [stack, purpose, label, page_locked] = blocks.groups.back();
