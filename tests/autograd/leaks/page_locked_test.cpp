@@ -165,6 +165,17 @@ TEST(PageLockedMemory, IsInTheMarksOfTheHostAndInNoneOfTheDevice) {
   EXPECT_THAT(memory::live_blocks_text(), HasSubstr(" blocks, 1.95 KiB of it page-locked\n"));
 }
 
+TEST(PageLockedMemory, IsSaidToBeInTheTableOfTensorsAndWhereOthersAre) {
+  device_state(kDevice);
+  const LiveRecording recording;
+  const Tensor pinned = tenon::empty({500}, TensorOptions(kFloat).pinned_memory(true)), host = tenon::empty({400}),
+               device = tenon::empty({300}, kDevice);
+  const std::string text = memory::live_tensors_text();
+  EXPECT_THAT(text, HasSubstr("[500] float32, activation, page-locked  "));
+  EXPECT_THAT(text, HasSubstr("[400] float32, activation  "));
+  EXPECT_THAT(text, HasSubstr("[300] float32, activation, on simulated:0  "));
+}
+
 TEST(PageLockedMemory, IsOneRowAndOtherMemoryOfItsLineAnother) {
   device_state(kDevice);
   const LiveRecording recording;
