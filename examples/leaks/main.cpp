@@ -1,4 +1,4 @@
-// Four leaks that every guide warns of, one after the other: each is found while the loop runs, and named with its
+// Three leaks that every guide warns of, one after the other: each is found while the loop runs, and named with its
 // line.
 #include <tenon/tenon.h>
 

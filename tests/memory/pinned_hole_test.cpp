@@ -79,6 +79,14 @@ TEST(PinnedHole, WithoutAStretchOfThatSizeItIsTheSegmentWhereMostIsFreeWithAllTh
   EXPECT_EQ(hole.pins.size(), 2U);
 }
 
+TEST(PinnedHole, IsNoneWhereMemoryIsFull) {
+  // Nothing is in the way of 40: what is free is too little, and what is in use is all the rest.
+  const std::vector<Segment> full = {segment_of(0, {{150, true}, {150, true}, {150, true}, {120, true}, {30, false}})};
+  EXPECT_EQ(pinned_hole(full, 40).bytes, 0U);
+  EXPECT_EQ(pinned_hole(full, 1000).bytes, 0U);
+  EXPECT_TRUE(pinned_hole(full, 40).pins.empty());
+}
+
 TEST(PinnedHole, IsEmptyWhereNothingIsFree) {
   EXPECT_EQ(pinned_hole({segment_of(0, {{100, true}})}, 10).bytes, 0U);
   EXPECT_EQ(pinned_hole({}, 10).bytes, 0U);

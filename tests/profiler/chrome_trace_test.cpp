@@ -7,10 +7,12 @@
 
 #include <tenon/core/error.h>
 #include <tenon/device/device_state.h>
+#include <tenon/device/memory_api.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/profiler/exports.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/formats/readers.h>
+#include <tenon/runtime/allocator_spec.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -197,6 +199,42 @@ TEST(MemoryHistory, IsReadByReplayWithWhatLivedBefore) {
   EXPECT_EQ(sizes.back(), 64U);
 }
 
+TEST(MemoryHistory, AndTheChromeTraceAreReadByReplayWithoutThePageLockedMemory) {
+  device_state(Device(kSimulated, 0));
+  Profile profile({.profile_memory = true});
+  const std::int64_t before = device_state(kCPU).allocator().stats().requested_bytes.current;
+  profile.start();
+  std::vector<Tensor> kept;
+  for (const bool is_pinned : {true, false, true, false})
+    kept.push_back(empty({100}, TensorOptions(kFloat).pinned_memory(is_pinned)));
+  const std::int64_t after = device_state(kCPU).allocator().stats().requested_bytes.current;
+  profile.stop();
+  const std::string folder = scratch_folder();
+  profile.export_memory_history(folder + "host.trace");
+  profile.export_chrome_trace(folder + "host.json");
+  for (const char* name : {"host.trace", "host.json"}) {
+    const auto traces = replay::read_traces(folder + name);
+    ASSERT_EQ(traces.size(), 1u) << name;
+    std::int64_t live = 0;
+    for (const replay::TraceEvent& event : traces[0].events)
+      if (event.kind == replay::EventKind::kAllocate) live += static_cast<std::int64_t>(event.bytes);
+    EXPECT_EQ(live, after) << name << ", of which " << before << " from before";
+  }
+  EXPECT_THAT(text_of(folder + "host.json"),
+              ::testing::AllOf(HasSubstr("\"[page-locked memory]\""), HasSubstr("\"name\":\"page-locked memory\"")));
+}
+
+TEST(MemoryHistory, HasWhatAnAllocatorDidThatServedForAWhile) {
+  Profile profile({.profile_memory = true});
+  profile.start();
+  const auto usual = swap_allocator(allocator_from_spec("direct"));
+  empty({100});
+  device_state(kCPU).swap_allocator(usual);
+  profile.stop();
+  ASSERT_EQ(profile.recording().memory.size(), 2u);
+  for (const profiler::MemoryEvent& event : profile.recording().memory) EXPECT_EQ(event.device, Device(kCPU, 0));
+}
+
 TEST(MemoryHistory, IsRefusedWhereMemoryWasNotRecorded) {
   Profile profile;
   profile.start();
@@ -321,7 +359,7 @@ TEST(ChromeTrace, NamesTheSequenceNumberOfWhatHasANodeAlone) {
 
 TEST(ChromeTrace, TellsTheMemoryOfDevicesByPyTorchsNumbersAndTheHostsByMinusOne) {
   profiler::Recording recording;
-  for (const Device& device : {Device(kCPU), Device(kSimulated, 3), Device(kCUDA, 2)})
+  for (const Device& device : {Device(kCPU, 0), Device(kSimulated, 3), Device(kCUDA, 2), Device(kCPU)})
     recording.memory.push_back({.bytes = 8, .allocated_bytes = 8, .reserved_bytes = 64, .device = device});
   const std::string path = scratch_folder() + "devices.json";
   profiler::write_chrome_trace(recording, path);

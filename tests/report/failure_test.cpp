@@ -21,6 +21,7 @@ namespace {
 using memory::AttributedBytes;
 using memory::AttributionReport;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 class ToldOfFailure final : public ProgressSink {
@@ -94,12 +95,17 @@ TEST_F(FailedRun, NamesHoldersByModuleAndCallSiteAndWhatPinsTheLargestHole) {
     EXPECT_EQ(sum, report.live_bytes) << allocator;
     EXPECT_GT(with_site, sum / 2) << allocator;
     EXPECT_THAT(report.live.front().module, HasSubstr("block")) << allocator;
-    ASSERT_FALSE(report.pins.empty()) << allocator << ": free bytes of " << report.hole_bytes << " are pinned";
-    EXPECT_FALSE(report.pins.front().whose.module.empty()) << allocator;
-    EXPECT_FALSE(report.pins.front().whose.site.empty()) << allocator;
     const std::string text = failure_text(report);
     EXPECT_THAT(text, HasSubstr(", at ")) << allocator;
-    EXPECT_THAT(text, HasSubstr("What pins the largest hole: ")) << allocator;
+    if (allocator == std::string("caching")) {  // has a segment for small blocks, with few in it
+      ASSERT_FALSE(report.pins.empty()) << "free bytes of " << report.hole_bytes << " are pinned";
+      EXPECT_FALSE(report.pins.front().whose.module.empty());
+      EXPECT_FALSE(report.pins.front().whose.site.empty());
+      EXPECT_THAT(text, HasSubstr("What pins the largest hole: "));
+    } else {
+      EXPECT_THAT(report.pins, IsEmpty()) << allocator << ": its one segment is full";
+      EXPECT_THAT(text, Not(HasSubstr("What pins"))) << allocator;
+    }
     EXPECT_THAT(text, HasSubstr("Nothing was given back too late")) << allocator << ": it failed in its first step";
     EXPECT_TRUE(std::ranges::any_of(report.live, [](const AttributedBytes& row) { return row.module == "Gpt"; }))
         << "the model's own parameters stand under its type as users call it";

@@ -152,15 +152,17 @@ class Writer {
                     us(end - start), quoted_json(one.device.str()), one.stream, one.is_virtual, one.event + 1));
   }
 
+  /// Who reads "[memory]" adds up what there is of one device.
   void memory(const MemoryEvent& one, std::size_t number) {
-    add(fmt::format(R"({{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{},"tid":{},"ts":{:.3f},)"
+    add(fmt::format(R"({{"ph":"i","cat":"cpu_instant_event","s":"t","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
                     R"("args":{{"Ev Idx":{},"Addr":{},"Bytes":{},"Device Type":{},"Device Id":{},)"
                     R"("Total Allocated":{},"Total Reserved":{}}}}})",
-                    pid_, one.thread, us(one.time_ns), number, one.address, one.bytes, device_type_of(one.device),
+                    is_page_locked(one) ? "[page-locked memory]" : "[memory]", pid_, one.thread, us(one.time_ns),
+                    number, one.address, one.bytes, device_type_of(one.device),
                     one.device.is_cpu() ? -1 : static_cast<int>(one.device.index()), one.allocated_bytes,
                     one.reserved_bytes));
     add(replay::chrome_counter(
-        "memory of " + one.device.str(), us(one.time_ns), pid_,
+        is_page_locked(one) ? "page-locked memory" : "memory of " + one.device.str(), us(one.time_ns), pid_,
         {{"live bytes", static_cast<std::uint64_t>(std::max<std::int64_t>(one.allocated_bytes, 0))},
          {"reserved bytes", static_cast<std::uint64_t>(one.reserved_bytes)}}));
   }

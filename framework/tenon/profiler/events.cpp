@@ -68,7 +68,8 @@ class Reader {
  public:
   Reader(const Recorder& recorder, Recording& recording) : recorder_(recorder), recording_(recording) {
     for (const auto& [stack, beginning] : recorder.beginnings()) devices_[stack] = beginning.device;
-    for (DeviceState* state : open_devices()) devices_[&state->allocator()] = state->device();
+    for (DeviceState* state : open_devices())
+      for (const auto& stack : state->allocators()) devices_[stack.get()] = state->device();
   }
 
   void read(const ThreadBuffer& lines) {
@@ -232,7 +233,7 @@ class Reader {
 
   Device device_of(const void* stack) const {
     const auto found = devices_.find(stack);
-    return found == devices_.end() ? Device(kCPU) : found->second;  // page-locked memory is the host's
+    return found == devices_.end() ? Device(kCPU) : found->second;  // is_page_locked()
   }
 
   void memory(const RawEvent& raw) {

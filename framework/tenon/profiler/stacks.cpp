@@ -128,7 +128,8 @@ std::string devices_with_memory(const Recording& recording) {
   std::set<std::string> names;
   for (const MemoryBeginning& beginning : recording.beginnings)
     if (beginning.bytes > 0) names.insert(beginning.device.str());
-  for (const MemoryEvent& event : recording.memory) names.insert(event.device.str());
+  for (const MemoryEvent& event : recording.memory)
+    if (!is_page_locked(event)) names.insert(event.device.str());
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -151,7 +152,7 @@ EarlierBlocks earlier_blocks(const Recording& recording, const IsMeant& is_meant
   }
   std::unordered_map<std::uint64_t, bool> is_live;
   for (const MemoryEvent& event : recording.memory) {
-    if (!is_meant(event.device)) continue;
+    if (!is_meant(event.device) || is_page_locked(event)) continue;
     if (event.bytes < 0 && !is_live[event.address] && !earlier.blocks.contains(event.address)) {
       // One that was handed out in part, for its alignment, is shown by another address.
       auto around = earlier.blocks.upper_bound(event.address);
@@ -176,7 +177,8 @@ void write_memory_history(const Recording& recording, const std::string& path, D
   const auto is_meant = [&](const Device& one) {
     return one.type() == device.type() && (device.index() < 0 || one.index() < 0 || one.index() == device.index());
   };
-  if (std::ranges::none_of(recording.memory, is_meant, &MemoryEvent::device) &&
+  const auto is_event_meant = [&](const MemoryEvent& one) { return is_meant(one.device) && !is_page_locked(one); };
+  if (std::ranges::none_of(recording.memory, is_event_meant) &&
       std::ranges::none_of(recording.beginnings,
                            [&](const MemoryBeginning& one) { return one.bytes > 0 && is_meant(one.device); })) {
     const std::string others = devices_with_memory(recording);
@@ -199,7 +201,7 @@ void write_memory_history(const Recording& recording, const std::string& path, D
   auto mark = recording.marks.begin();
   for (const MemoryEvent& event : recording.memory) {
     for (; mark != recording.marks.end() && mark->time_ns <= event.time_ns; ++mark) out.write(lines.mark(mark->name));
-    if (!is_meant(event.device)) continue;
+    if (!is_event_meant(event)) continue;
     out.write(lines.at(event.time_ns / 1000));
     if (event.bytes > 0) {
       ids[event.address] = next_id;

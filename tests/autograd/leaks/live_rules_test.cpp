@@ -166,6 +166,30 @@ TEST(LiveRecordingRules, EndsWithTheLastOneAndNestedOnesLeaveTheOuterOne) {
   stop_memory_history();
 }
 
+TEST(LiveRecordingRules, WhatAHistoryTookBeforeIsInNoMarkAndKeepsItsStack) {
+  for (const int stack_every : {1, 3}) {
+    record_memory_history({.stacks = StackContext::kAlloc, .stack_every = static_cast<std::uint32_t>(stack_every)});
+    std::vector<Tensor> early;
+    for (int i = 0; i < 6; ++i) early.push_back(ones({4}));
+    const auto known = [&] {
+      return std::ranges::count_if(early, [](const Tensor& tensor) {
+        return device_state(kCPU).history().live_stack(reinterpret_cast<std::uintptr_t>(tensor.data_ptr())) != 0;
+      });
+    };
+    EXPECT_EQ(known(), 6 / stack_every);
+    for (int again = 0; again < 2; ++again) {
+      const LiveRecording recording;
+      EXPECT_TRUE(memory::mark().blocks.empty());
+      early.push_back(ones({4}));
+      EXPECT_EQ(memory::mark().blocks.size(), 1U);
+      early.pop_back();
+    }
+    EXPECT_EQ(known(), 6 / stack_every);
+    early.clear();
+    stop_memory_history();
+  }
+}
+
 TEST(LiveRecordingRules, NoHistoryGoesOnThatNobodyHadBegunAndOneWithoutStacksGetsThemMeanwhile) {
   History& history = device_state(kCPU).history();
   ASSERT_FALSE(history.recording());

@@ -32,6 +32,32 @@ tenon::memory::LeakReport batches_kept() {
   return watch.report();
 }
 
+/// A batch and its page-locked copy are made, and kept, by one line.
+tenon::memory::LeakReport batches_kept_with_their_copies() {
+  tenon::device_state(kDevice);
+  tenon::memory::LeakWatch watch;
+  std::vector<Tensor> kept;
+  for (int step = 0; step < 12; ++step) {
+    for (const bool is_pinned : {false, true})
+      kept.push_back(tenon::empty({1000}, tenon::TensorOptions(tenon::kFloat).pinned_memory(is_pinned)));
+    watch.step();
+  }
+  return watch.report();
+}
+
+/// One of fifty, of more than an allocator takes to notice that one thread uses it.
+tenon::memory::LeakReport many_batches_kept() {
+  tenon::device_state(kDevice);
+  tenon::memory::LeakWatch watch;
+  std::vector<Tensor> kept;
+  for (int step = 0; step < 500; ++step) {
+    const Tensor batch = tenon::empty({100}, tenon::TensorOptions(tenon::kFloat).pinned_memory(true));
+    if (step % 50 == 10) kept.push_back(batch);
+    watch.step();
+  }
+  return watch.report();
+}
+
 int line_of_late_batch = 0;
 tenon::memory::LeakReport batches_kept_at_the_end() {
   tenon::device_state(kDevice);
@@ -53,7 +79,7 @@ struct Rows : tenon::data::datasets::Dataset<Rows> {
   std::optional<std::size_t> size() const override { return 80; }
 };
 
-/// `most` batches are kept at once.
+/// `most` batches are kept at once. Two passes: at the end of one alone the last batches have been made ahead.
 tenon::memory::LeakReport a_loader_whose_batches_are_kept(std::size_t most, std::size_t workers) {
   tenon::device_state(kDevice);
   auto loader = tenon::data::make_data_loader<tenon::data::samplers::SequentialSampler>(
@@ -61,10 +87,12 @@ tenon::memory::LeakReport a_loader_whose_batches_are_kept(std::size_t most, std:
       tenon::data::DataLoaderOptions(4).workers(workers).pin_memory(true));
   tenon::memory::LeakWatch watch;
   std::deque<Tensor> kept;
-  for (auto& batch : *loader) {
-    kept.push_back(batch.data);
-    if (kept.size() > most) kept.pop_front();
-    watch.step();
+  for (int pass = 0; pass < 2; ++pass) {
+    for (auto& batch : *loader) {
+      kept.push_back(batch.data);
+      if (kept.size() > most) kept.pop_front();
+      watch.step();
+    }
   }
   return watch.report();
 }
@@ -98,6 +126,22 @@ TEST(PageLockedLeaks, BatchesThatAreKeptAreNamedWithTheirLine) {
   EXPECT_THAT(leak.allocated_at, HasSubstr(at(page_locked_program::line_of_batch)));
   EXPECT_EQ(leak.bytes_per_step, 40000);
   EXPECT_THAT(report.text(), HasSubstr(", page-locked), "));
+}
+
+TEST(PageLockedLeaks, OfALineThatMakesOtherMemoryTooArePartOfItsLeakAndSaidToBe) {
+  const LeakReport report = page_locked_program::batches_kept_with_their_copies();
+  ASSERT_THAT(report.leaks, SizeIs(1)) << report.text();
+  EXPECT_EQ(report.leaks.front().bytes_per_step, 8000);
+  EXPECT_FALSE(report.leaks.front().page_locked) << "half of it is";
+  EXPECT_THAT(report.leaks.front().sentence, HasSubstr("; 39.1 KiB of it are page-locked"));
+}
+
+TEST(PageLockedLeaks, AreOneWhateverWayTheAllocatorTook) {
+  const LeakReport report = page_locked_program::many_batches_kept();
+  ASSERT_THAT(report.leaks, SizeIs(1)) << report.text();
+  EXPECT_EQ(report.leaks.front().blocks, 10u);
+  EXPECT_EQ(report.leaks.front().bytes, 4000u);
+  EXPECT_NEAR(report.leaks.front().bytes_per_step, 8, 1);
 }
 
 TEST(PageLockedLeaks, AFewOfTheLastStepsAreTooEarlyToTell) {
@@ -142,6 +186,17 @@ TEST(PageLockedMemory, IsInTheMarksOfTheHostAndInNoneOfTheDevice) {
   EXPECT_TRUE(grown.rows[1].page_locked);
   EXPECT_THAT(grown.text(), HasSubstr("+1 x 1.95 KiB    activation, page-locked  "));
   EXPECT_THAT(memory::live_blocks_text(), HasSubstr(" blocks, 1.95 KiB of it page-locked\n"));
+}
+
+TEST(PageLockedMemory, IsSaidToBeInTheTableOfTensorsAndWhereOthersAre) {
+  device_state(kDevice);
+  const LiveRecording recording;
+  const Tensor pinned = tenon::empty({500}, TensorOptions(kFloat).pinned_memory(true)), host = tenon::empty({400}),
+               device = tenon::empty({300}, kDevice);
+  const std::string text = memory::live_tensors_text();
+  EXPECT_THAT(text, HasSubstr("[500] float32, activation, page-locked  "));
+  EXPECT_THAT(text, HasSubstr("[400] float32, activation  "));
+  EXPECT_THAT(text, HasSubstr("[300] float32, activation, on simulated:0  "));
 }
 
 TEST(PageLockedMemory, IsOneRowAndOtherMemoryOfItsLineAnother) {

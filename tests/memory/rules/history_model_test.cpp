@@ -52,11 +52,12 @@ struct PlainHistory {
     apply();
   }
   void apply() {
+    const bool has_kept = is_recording && settings.keeps_live;
     is_recording = asked || keepers > 0;
     if (!is_recording) return live.clear();
     settings = asked.value_or(HistorySettings{.max_entries = 0});
     settings.keeps_live |= keepers > 0;
-    if (!settings.keeps_live) std::erase_if(live, [](const auto& entry) { return entry.second.page_locked; });
+    if (!has_kept) live.clear();
     cut();
   }
   void record(const HistoryEvent& event) {

@@ -51,6 +51,7 @@ class Causes {
       cause.per_step += per_byte * static_cast<double>(block.bytes);
       cause.bytes += block.bytes;
       cause.sizes.insert(block.bytes);
+      cause.page_locked_bytes += block.page_locked ? block.bytes : 0;
       ++cause.blocks;
       if (block.bytes > cause.largest.bytes) cause.largest = block;
     }
@@ -75,6 +76,7 @@ class Causes {
     const Node* saver = nullptr;
     double per_step = 0;
     std::size_t bytes = 0, blocks = 0;
+    std::size_t page_locked_bytes = 0;  ///< of these
     std::set<std::uint64_t> sizes;
     LiveBlock largest;
     std::size_t result_bytes = 0;                   ///< of retained gradients: of them the results' own
@@ -113,6 +115,7 @@ class Causes {
       gradients.result_bytes = results.bytes;
       gradients.per_step += results.per_step;
       gradients.bytes += results.bytes;
+      gradients.page_locked_bytes += results.page_locked_bytes;
       gradients.blocks += results.blocks;
       results.bytes = 0;
     }
@@ -272,6 +275,12 @@ class Causes {
     return "no tensor is known that holds it";
   }
 
+  /// One line may make memory of both kinds: a batch, and its page-locked copy.
+  static std::string page_locked_part(const Cause& cause) {
+    if (cause.page_locked_bytes == 0 || cause.page_locked_bytes == cause.bytes) return {};
+    return fmt::format("; {} of it are page-locked", format_bytes(cause.page_locked_bytes));
+  }
+
   Leak leak_of(const Cause& cause) {
     return {.kind = cause.kind,
             .grows = true,
@@ -282,8 +291,8 @@ class Causes {
             .blocks = cause.blocks + cause.gradients,
             .purpose = cause.largest.purpose,
             .label = label_name(cause.largest.label),
-            .page_locked = cause.largest.page_locked,
-            .sentence = sentence_of(cause),
+            .page_locked = 2 * cause.page_locked_bytes > cause.bytes,
+            .sentence = sentence_of(cause) + page_locked_part(cause),
             .chain = chain_of(cause)};
   }
 

@@ -31,6 +31,15 @@ std::ptrdiff_t rise_count(const std::vector<std::uint64_t>& survivors) {
   return std::ranges::count_if(survivors, [](std::uint64_t bytes) { return bytes != 0; });
 }
 
+/// As rising_end(), also of what has rested since for a quarter of that time at most: the last batches of a pass have
+/// been made by the workers of a loader when the ones before them are kept.
+std::size_t rising_until_lately(std::span<const std::uint64_t> levels, std::span<const std::uint64_t> survivors) {
+  std::size_t rose = survivors.size();
+  while (rose > 0 && survivors[rose - 1] == 0) --rose;
+  const std::size_t rest = survivors.size() - rose, steps = rising_end(levels.first(rose), survivors.first(rose));
+  return steps < 3 * rest || steps == 0 ? 0 : steps + rest;
+}
+
 }  // namespace
 
 std::string_view name_of(LeakKind kind) {
@@ -200,24 +209,46 @@ LeakWatch::Impl::Look LeakWatch::Impl::look_now() const {
     if (slope) growing.push_back({.bytes_per_step = *slope, .blocks = blocks.live});
     return slope.has_value();
   };
-  // A line that is called from several loops: what each call leaves may begin late or end early.
+  using Place = std::tuple<std::string, Purpose, std::uint16_t, bool>;
   SiteNames names(recording_.device());
-  std::map<std::tuple<std::string, Purpose, std::uint16_t, bool>, Blocks> lines;
-  for (Blocks& blocks : live_groups()) {
+  const auto join = [](Blocks& all, const Blocks& some) {
+    all.groups.insert(all.groups.end(), some.groups.begin(), some.groups.end());
+    all.live.insert(all.live.end(), some.live.begin(), some.live.end());
+  };
+  // Stacks may differ inside of the library alone: an allocator takes another way once one thread has used it for long.
+  struct Site {
+    Blocks all;
+    std::vector<Blocks> stacks;
+  };
+  std::map<Place, Site> sites;
+  for (const Blocks& blocks : live_groups()) {
     const Series recent = recent_.series_of(blocks), whole = whole_.series_of(blocks);
-    if (add_if_growing(blocks, recent, whole)) continue;
-    if (rise_count(whole.survivors) < 2 && rise_count(recent.survivors) < 2) continue;
+    if (rise_count(whole.survivors) < 2 && rise_count(recent.survivors) < 2) {
+      add_if_growing(blocks, recent, whole);
+      continue;
+    }
     const auto& [stack, purpose, label, page_locked] = blocks.groups.front();
-    Blocks& line = lines[{names.line_of_block(stack), purpose, label, page_locked}];
-    line.groups.push_back(blocks.groups.front());
-    line.live.insert(line.live.end(), blocks.live.begin(), blocks.live.end());
+    Site& site = sites[{names.of_block(stack), purpose, label, page_locked}];
+    join(site.all, blocks);
+    site.stacks.push_back(blocks);
+  }
+  // A line that is called from several loops: what each call leaves may begin late or end early.
+  std::map<Place, Blocks> lines;
+  for (const auto& [place, site] : sites) {
+    if (add_if_growing(site.all, recent_.series_of(site.all), whole_.series_of(site.all))) continue;
+    for (const Blocks& blocks : site.stacks) {
+      if (site.stacks.size() > 1 && add_if_growing(blocks, recent_.series_of(blocks), whole_.series_of(blocks)))
+        continue;
+      const auto& [stack, purpose, label, page_locked] = blocks.groups.front();
+      join(lines[{names.line_of_block(stack), purpose, label, page_locked}], blocks);
+    }
   }
   Look look;
   for (const auto& [key, blocks] : lines) {
     const Series series = recent_.series_of(blocks);
     if (blocks.groups.size() > 1 && add_if_growing(blocks, series, whole_.series_of(blocks))) continue;
     if (series.levels.empty() || series.levels.back() <= series.highest_before) continue;
-    const std::size_t steps = rising_end(series.levels, series.survivors);
+    const std::size_t steps = rising_until_lately(series.levels, series.survivors);
     if (steps == 0) continue;
     const auto last = std::span(series.survivors).last(steps);
     const auto& [stack, purpose, label, page_locked] = blocks.groups.back();

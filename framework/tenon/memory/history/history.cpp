@@ -92,12 +92,16 @@ void History::apply_locked() {
     pass_on_locked();
     return;
   }
+  const bool has_kept = recording() && settings_.keeps_live;
   settings_ = asked_.value_or(HistorySettings{.max_entries = 0});
   if (keepers_ > 0) {
     settings_.stacks = std::max(settings_.stacks, StackContext::kState);
     settings_.stack_every = 1;
     settings_.keeps_live = true;
   }
+  // Of what was there before some are known, those with a stack: live_blocks() leaves them out.
+  if (!has_kept)
+    for (auto& [address, block] : live_) block.number = 0;
   // The ring is rebuilt: oldest first, and no longer than it may be.
   std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(next_), ring_.end());
   next_ = 0;
@@ -214,7 +218,8 @@ std::vector<LiveBlock> History::live_blocks() const {
     std::lock_guard lock(mutex_);
     if (!settings_.keeps_live) return blocks;
     blocks.reserve(live_.size());
-    for (const auto& [address, block] : live_) blocks.push_back(block);
+    for (const auto& [address, block] : live_)
+      if (block.number != 0) blocks.push_back(block);
   }
   std::ranges::sort(blocks, {}, &LiveBlock::number);
   return blocks;

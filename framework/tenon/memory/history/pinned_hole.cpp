@@ -7,6 +7,9 @@ namespace tenon {
 
 namespace {
 
+/// What is mostly in use is no hole: nothing pins it, it is full.
+bool is_free_by_half(const PinnedHole& hole) { return 2 * hole.free_bytes >= hole.bytes; }
+
 /// The better of two comes first: few bytes in use, then short.
 auto rank(const PinnedHole& hole) { return std::tuple(hole.bytes - hole.free_bytes, hole.bytes); }
 
@@ -30,7 +33,8 @@ PinnedHole largest_segment(const std::vector<Segment>& segments) {
   for (const Segment& segment : segments) {
     PinnedHole hole = whole(segment);
     const auto rank_of = [](const PinnedHole& one) { return std::tuple(one.pins.empty(), ~one.free_bytes, one.bytes); };
-    if (hole.free_bytes > 0 && (best.free_bytes == 0 || rank_of(hole) < rank_of(best))) best = std::move(hole);
+    if (hole.free_bytes == 0 || !is_free_by_half(hole)) continue;
+    if (best.free_bytes == 0 || rank_of(hole) < rank_of(best)) best = std::move(hole);
   }
   return best;
 }
@@ -55,7 +59,7 @@ PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes) 
         } else {
           hole.free_bytes += block.bytes;
         }
-        const bool is_hole = (is_free(first) && is_free(last)) || 2 * hole.free_bytes >= hole.bytes;
+        const bool is_hole = (is_free(first) && is_free(last)) || is_free_by_half(hole);
         if (hole.bytes < bytes || is_free(last + 1) || !is_hole) continue;
         if (best.free_bytes == 0 || rank(hole) < rank(best)) best = hole;
         break;  // longer from here on is no better

@@ -22,8 +22,8 @@ struct PinnedHole {
 
 /// The stretch of at least `bytes` that has the fewest bytes in use; of equal ones the shortest. It begins and ends
 /// with free blocks, or is free by half at least, and no free block lies beside it. Without one of that size, the
-/// segment with the most free bytes of those with blocks in use, as a whole: these keep it from going back to the
-/// device. Empty `pins`: nothing pins it, or nothing is free.
+/// segment with the most free bytes of those with blocks in use and free by half at least, as a whole: these keep it
+/// from going back to the device. Empty `pins`: nothing pins it, or what there is is in use.
 TENON_API PinnedHole pinned_hole(const std::vector<Segment>& segments, std::size_t bytes);
 
 }  // namespace tenon
