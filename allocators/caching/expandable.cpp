@@ -6,6 +6,7 @@
 #include <tenon/core/units.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::caching {
 
@@ -160,32 +161,112 @@ bool ExpandableSegments::map_pages(Segment& segment, const BlockRecord* block, s
   return created == count;
 }
 
+void ExpandableSegments::give_back_pages(Segment& segment, std::uintptr_t begin, std::size_t bytes) noexcept {
+  const std::size_t page = segment.page_bytes;
+  source_.unmap(at(begin), bytes);
+  for (std::size_t i = (begin - segment.address) / page; i < (begin + bytes - segment.address) / page; ++i) {
+    source_.destroy({segment.pages[i]}, page);
+    segment.pages[i] = 0;
+  }
+}
+
 /// Puts memory behind the first `bytes` of an unmapped block, in whole pages, merges and caches the result. Null when
-/// the device has no more.
+/// the device has no more; then, and when it or the host throws, nothing has changed.
 BlockRecord* ExpandableSegments::map(BlockRecord* block, std::size_t bytes) {
   Segment& segment = segments_.of(block);
   Arena& arena = *block->arena;
-  const bool large = segment.large;
+  const std::uintptr_t begin = block->address;
   const std::size_t mapped_bytes = align_up(bytes, segment.page_bytes);
-  if (!map_pages(segment, block, mapped_bytes / segment.page_bytes)) return nullptr;
-
-  arena.unmapped[large].erase(block);
-  if (block->bytes > mapped_bytes) arena.unmapped[large].insert(cut(block, mapped_bytes));
-  block->state = BlockState::kFree;
-  FreeIndex& free = arena.free[large];
-  if (BlockRecord* const left = block->left; left && left->state == BlockState::kFree) {
-    free.erase(left);
-    absorb_right(left);
-    block = left;
-  }
-  if (BlockRecord* const right = block->right; right && right->state == BlockState::kFree) {
-    free.erase(right);
+  BlockRecord* const rest = block->bytes > mapped_bytes ? cut(block, mapped_bytes) : nullptr;
+  const auto undo_cut = [&] {
+    if (!rest) return;
+    arena.unmapped[segment.large].erase(rest);
     absorb_right(block);
+  };
+  bool is_mapped = false;
+  BlockRecord* cached = nullptr;
+  try {
+    if (rest) arena.unmapped[segment.large].insert(rest);
+    is_mapped = map_pages(segment, block, mapped_bytes / segment.page_bytes);
+    if (is_mapped) cached = cache_merged(block);
+  } catch (...) {
+    if (is_mapped) give_back_pages(segment, begin, mapped_bytes);
+    undo_cut();
+    throw;
   }
-  arena.put(large, block, limits_.age_mark());
+  if (!is_mapped) {
+    undo_cut();
+    return nullptr;
+  }
   segment.mapped_bytes += mapped_bytes;
-  segments_.count_reserved(arena, large, static_cast<std::int64_t>(mapped_bytes));
-  return block;
+  segments_.count_reserved(arena, segment.large, static_cast<std::int64_t>(mapped_bytes));
+  return cached;
+}
+
+/// A hole with memory behind it by now is cached as one with its free neighbours. Throws std::bad_alloc, and nothing
+/// has changed.
+BlockRecord* ExpandableSegments::cache_merged(BlockRecord* block) {
+  Arena& arena = *block->arena;
+  const bool large = block->large;
+  FreeIndex& free = arena.free[large];
+  const auto if_free = [](BlockRecord* side) { return side && side->state == BlockState::kFree ? side : nullptr; };
+  BlockRecord* const left = if_free(block->left);
+  BlockRecord* const right = if_free(block->right);
+  auto hole = arena.unmapped[large].extract(block);
+  if (left) free.erase(left);
+  if (right) free.erase(right);
+  BlockRecord* const merged = left ? left : block;
+  const BlockRecord before = *merged;
+  merged->bytes = block->bytes + (left ? left->bytes : 0) + (right ? right->bytes : 0);
+  try {
+    arena.put(large, merged, limits_.age_mark());
+  } catch (...) {
+    *merged = before;
+    // What has just left the index has its place there still.
+    if (left) free.insert(left);
+    if (right) free.insert(right);
+    arena.unmapped[large].insert(std::move(hole));
+    throw;
+  }
+  merged->bytes = before.bytes;
+  if (left) absorb_right(left);
+  if (right) absorb_right(merged);
+  return merged;
+}
+
+/// Of a cached block `bytes` from `before` on become one of their own, which is cached no more and is among the holes
+/// unless one is beside it on the left. What is left before and behind stays cached. Throws std::bad_alloc, and nothing
+/// has changed.
+BlockRecord* ExpandableSegments::cut_out(BlockRecord* block, std::size_t before, std::size_t bytes) {
+  Arena& arena = *block->arena;
+  const bool large = block->large;
+  FreeIndex& free = arena.free[large];
+  const std::uint64_t born = block->born;
+  BlockRecord* part = block;
+  BlockRecord* rest = nullptr;
+  bool is_front_cached = false, is_rest_cached = false;
+  free.erase(block);
+  try {
+    if (before != 0) {
+      part = cut(block, before);
+      arena.put(large, block, limits_.age_mark());
+      is_front_cached = true;
+    }
+    if (part->bytes > bytes) {
+      rest = cut(part, bytes);
+      arena.put(large, rest, limits_.age_mark());
+      is_rest_cached = true;
+    }
+    if (!part->left || part->left->state != BlockState::kUnmapped) arena.unmapped[large].insert(part);
+  } catch (...) {
+    if (is_rest_cached) free.erase(rest);
+    if (rest) absorb_right(part);
+    if (is_front_cached) free.erase(block);
+    if (part != block) absorb_right(block);
+    arena.put(large, block, born);  // it has its place there still
+    throw;
+  }
+  return part;
 }
 
 std::size_t ExpandableSegments::unmap(BlockRecord* block) {
@@ -199,25 +280,12 @@ std::size_t ExpandableSegments::unmap(BlockRecord* block) {
   const std::size_t bytes = end - begin;
   source_.wait(source_.mark(arena.stream));
 
-  arena.free[large].erase(block);
-  source_.unmap(at(begin), bytes);
-  for (std::size_t i = (begin - segment.address) / page; i < (end - segment.address) / page; ++i) {
-    source_.destroy({segment.pages[i]}, page);
-    segment.pages[i] = 0;
-  }
-  if (begin > block->address) {
-    BlockRecord* const middle = cut(block, begin - block->address);
-    arena.put(large, block, limits_.age_mark());
-    block = middle;
-  }
-  if (block->bytes > bytes) arena.put(large, cut(block, bytes), limits_.age_mark());
-
+  block = cut_out(block, begin - block->address, bytes);
+  give_back_pages(segment, begin, bytes);
   block->state = BlockState::kUnmapped;
   if (BlockRecord* const left = block->left; left && left->state == BlockState::kUnmapped) {
     absorb_right(left);
     block = left;
-  } else {
-    arena.unmapped[large].insert(block);
   }
   if (BlockRecord* const right = block->right; right && right->state == BlockState::kUnmapped) {
     arena.unmapped[large].erase(right);

@@ -14,6 +14,7 @@
 #include <tenon/memory/memory_source.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace tenon::caching {
 
@@ -28,7 +29,7 @@ class ExpandableSegments {
   /// A block of at least `bytes`, in no index. Null when the device has no more: what was mapped by then is cached.
   BlockRecord* expand(Arena& arena, bool large, std::size_t bytes);
   /// Takes the whole pages of a free block back; what is left of it before and behind them stays cached. Returns the
-  /// bytes.
+  /// bytes. Throws std::bad_alloc, and nothing has changed.
   std::size_t unmap(BlockRecord* block);
 
   /// Is told how long the ranges had to be; null where nobody wants to know, as outside of a replay.
@@ -38,6 +39,9 @@ class ExpandableSegments {
   BlockRecord* find_space(Arena& arena, bool large, std::size_t bytes);
   BlockRecord* reserve(Arena& arena, bool large, std::size_t bytes);
   BlockRecord* map(BlockRecord* block, std::size_t bytes);
+  BlockRecord* cache_merged(BlockRecord* block);
+  BlockRecord* cut_out(BlockRecord* block, std::size_t before, std::size_t bytes);
+  void give_back_pages(Segment& segment, std::uintptr_t begin, std::size_t bytes) noexcept;
   bool map_pages(Segment& segment, const BlockRecord* block, std::size_t count);
   BlockRecord* cut(BlockRecord* block, std::size_t bytes) const;
 

@@ -107,13 +107,15 @@ Tile* JoinedRanges::make(StreamCache& cache, std::size_t bytes, std::vector<Piec
     throw;
   }
   const BiasedLock::Guard lock(mutex_);
+  std::unique_ptr<JoinedRange>* kept = nullptr;
   try {
     of_size_.try_emplace(bytes);  // all that give_back will need is there from now on
-    ranges_.emplace(range.serial, std::move(made));
+    kept = &ranges_[range.serial];
   } catch (...) {
     unmap(range);
     throw;
   }
+  *kept = std::move(made);  // not in emplace(), which may destroy what it cannot keep
   range.place = place.begin();
   range.turn = turn.begin();
   busy_.splice(busy_.end(), place);

@@ -16,6 +16,7 @@ MemoryRange::MemoryRange(MemorySource& source, void* base, std::size_t bytes, bo
       bytes_(bytes),
       page_bytes_(is_virtual ? source.traits().page_bytes : 0),
       reserved_(is_virtual ? 0 : bytes) {
+  provide(1);
   index(add(0, bytes));
 }
 
@@ -29,12 +30,31 @@ MemoryRange::~MemoryRange() {
   }
 }
 
-Tile& MemoryRange::add(std::size_t offset, std::size_t bytes) {
-  Tile& tile = tiles_[offset];
-  tile.range = this;
-  tile.offset = offset;
-  tile.bytes = bytes;
-  return tile;
+/// add() can make so many tiles after this, and index() has a place for each that there is then. Throws std::bad_alloc,
+/// and nothing has changed.
+void MemoryRange::provide(std::size_t tiles) {
+  while (spare_tiles_.size() < tiles) spare_tiles_.emplace(0, Tile{});
+  while (free_.size() + spare_free_.size() < tiles_.size() + tiles) spare_free_.emplace(0, 0);
+}
+
+Tile& MemoryRange::add(std::size_t offset, std::size_t bytes) noexcept {
+  auto node = spare_tiles_.extract(spare_tiles_.begin());
+  node.key() = offset;
+  node.mapped() = {.range = this, .offset = offset, .bytes = bytes};
+  return tiles_.insert(std::move(node)).position->second;
+}
+
+/// Returns the one behind it.
+MemoryRange::Tiles::iterator MemoryRange::remove(Tiles::iterator tile) noexcept {
+  const auto next = std::next(tile);
+  spare_tiles_.insert(tiles_.extract(tile));
+  return next;
+}
+
+void MemoryRange::index(const Tile& tile) noexcept {
+  auto node = spare_free_.extract(spare_free_.begin());
+  node.value() = {tile.bytes, tile.offset};
+  free_.insert(std::move(node));
 }
 
 /// Free, and no other stream's work is in it.
@@ -108,6 +128,7 @@ Tile* MemoryRange::take(std::size_t bytes, std::size_t alignment, StreamRef stre
 /// Makes one active tile of what is free there; its ends stay free.
 Tile* MemoryRange::carve(std::size_t offset, std::size_t bytes, StreamRef stream) {
   const std::size_t end = offset + bytes;
+  provide(3);
   auto tile = std::prev(tiles_.upper_bound(offset));
   if (Tile& first = tile->second; first.offset < offset) {
     unindex(first);
@@ -130,7 +151,7 @@ Tile* MemoryRange::carve(std::size_t offset, std::size_t bytes, StreamRef stream
       rest.ticket = here.ticket;
       index(rest);
     }
-    tile = tiles_.erase(tile);
+    tile = remove(tile);
   }
   Tile& taken = add(offset, bytes);
   taken.state = BlockState::kActive;
@@ -169,19 +190,18 @@ void MemoryRange::give(Tile* tile, std::optional<Ticket> ticket) noexcept {
   tile->awaited.clear();
   auto here = tiles_.find(tile->offset);
   if (const auto right = std::next(here); right != tiles_.end() && right->second.state == BlockState::kFree) {
-    const Tile before = right->second;
-    if (merge_into(here->second, before)) {
-      unindex(before);
-      tiles_.erase(right);
+    if (merge_into(here->second, right->second)) {
+      unindex(right->second);
+      remove(right);
     }
   }
   if (here != tiles_.begin()) {
     Tile& left = std::prev(here)->second;
     const std::size_t bytes = left.bytes;
     if (left.state == BlockState::kFree && merge_into(left, here->second)) {
-      free_.erase({bytes, left.offset});
+      unindex(bytes, left.offset);
       index(left);
-      tiles_.erase(here);
+      remove(here);
       return;
     }
   }
@@ -199,7 +219,7 @@ void MemoryRange::settle() {
     while (tile != tiles_.end() && tile->second.state == BlockState::kFree) {
       unindex(tile->second);
       here.bytes += tile->second.bytes;
-      tile = tiles_.erase(tile);
+      tile = remove(tile);
     }
     index(here);
   }

@@ -82,9 +82,12 @@ class MemoryRange {
   bool put_pages(std::size_t offset, std::size_t bytes);
   void drop_page(std::size_t page);
   Tile* carve(std::size_t offset, std::size_t bytes, StreamRef stream);
-  Tile& add(std::size_t offset, std::size_t bytes);
-  void index(const Tile& tile) { free_.emplace(tile.bytes, tile.offset); }
-  void unindex(const Tile& tile) { free_.erase({tile.bytes, tile.offset}); }
+  void provide(std::size_t tiles);
+  Tile& add(std::size_t offset, std::size_t bytes) noexcept;
+  Tiles::iterator remove(Tiles::iterator tile) noexcept;
+  void index(const Tile& tile) noexcept;
+  void unindex(const Tile& tile) noexcept { unindex(tile.bytes, tile.offset); }
+  void unindex(std::size_t bytes, std::size_t offset) noexcept { spare_free_.insert(free_.extract({bytes, offset})); }
   static bool merge_into(Tile& left, const Tile& right);
   template <class Visit>
   void for_each_part(const Tile& tile, Visit&& visit) const;
@@ -96,6 +99,9 @@ class MemoryRange {
   std::vector<std::uint64_t> pages_;                    ///< their physicals, up to the last there is; 0: none
   Tiles tiles_;                                         ///< by offset
   std::set<std::pair<std::size_t, std::size_t>> free_;  ///< by size and offset
+  // What the two above have had and will have again: giving a block back needs no memory of the host.
+  std::multimap<std::size_t, Tile> spare_tiles_;
+  std::multiset<std::pair<std::size_t, std::size_t>> spare_free_;
   std::size_t reserved_ = 0;
   std::size_t active_ = 0;
 };

@@ -140,9 +140,15 @@ void PlannedAllocator::begin(const Request& request) {
   only_stream_ = request.stream;
 }
 
+/// Throws std::bad_alloc where the host has no memory to record it; the tile is cached then.
 Block PlannedAllocator::hand_out(Tile* tile, const Request& request) {
   tile->requested_bytes = request.bytes;
-  tile->recorded = recorder_.requested(request);
+  try {
+    tile->recorded = recorder_.requested(request);
+  } catch (...) {
+    tile->range->give(tile, std::nullopt);
+    throw;
+  }
   return {.data = tile->data(), .bytes = tile->bytes, .cookie = tile, .request = request};
 }
 
@@ -235,7 +241,12 @@ std::unique_ptr<MemoryRange> PlannedAllocator::make_range(std::size_t bytes, std
     base = source_.reserve(length);
   }
   if (base == nullptr) return nullptr;
-  return std::make_unique<MemoryRange>(source_, base, length, is_virtual);
+  try {
+    return std::make_unique<MemoryRange>(source_, base, length, is_virtual);
+  } catch (...) {  // it was nobody's yet
+    is_virtual ? source_.unreserve(base, length) : source_.release(base, length);
+    throw;
+  }
 }
 
 void PlannedAllocator::drop_foreign_plan() {

@@ -1,6 +1,8 @@
 // The host's own memory runs out in the middle of a request: nothing is lost, and no setting stays changed. This
 // program's operator new fails where a test wants it to.
 #include <caching/caching_allocator.h>
+#include <tenon/core/units.h>
+#include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/runtime/plugins/plugins.h>
 
@@ -10,7 +12,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -143,6 +147,98 @@ void expect_cached_after_failure(const Split& split) {
 TEST(HostMemory, RunsOutWhileABlockIsSplitAndTheBlockStaysCached) {
   for (const int beside : {1, 5}) expect_cached_after_failure({beside, 1024, 3072, 512});
   for (const int beside : {1, 21}) expect_cached_after_failure({beside, 3 * MiB, 5 * MiB, MiB + 512});
+}
+
+/// No request for host memory fails while it lives.
+class Spared {
+ public:
+  Spared() : kept_(std::exchange(failing_request, 0)) {}
+  ~Spared() { failing_request = kept_; }
+  Spared(const Spared&) = delete;
+  Spared& operator=(const Spared&) = delete;
+
+ private:
+  const int kept_;
+};
+
+/// A device whose own records always have host memory: what fails is the policy's alone.
+class SparedSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  void* acquire(std::size_t bytes) override { return Spared(), upstream_.acquire(bytes); }
+  void release(void* address, std::size_t bytes) noexcept override { Spared(), upstream_.release(address, bytes); }
+  void* reserve(std::size_t bytes) override { return Spared(), upstream_.reserve(bytes); }
+  void unreserve(void* address, std::size_t bytes) noexcept override { Spared(), upstream_.unreserve(address, bytes); }
+  Physical create(std::size_t bytes) override { return Spared(), upstream_.create(bytes); }
+  void destroy(Physical physical, std::size_t bytes) noexcept override { Spared(), upstream_.destroy(physical, bytes); }
+};
+
+struct Course {
+  bool has_failed = false;
+  // Of the device, when all blocks have been given back and the cache is trimmed.
+  std::size_t held_bytes = 0, held_address_bytes = 0;
+};
+
+/// A drawn course on three streams. The n-th request for host memory that its allocations and trims make fails, and the
+/// block that failed is asked for again.
+Course course_with_failure(const AllocatorInfo& info, int n) {
+  const Options options(info.options);
+  AddressOnlySource device;
+  SparedSource source(device);
+  const auto policy = info.create({.source = source, .options = options});
+  std::mt19937_64 random(51);
+  std::vector<Block> live;
+  live.reserve(400);
+  Course course;
+  const auto succeeds = [&](const auto& call) {
+    failing_request = std::exchange(n, 0);
+    try {
+      call();
+    } catch (const std::bad_alloc&) {
+      failing_request = 0;
+      course.has_failed = true;
+      EXPECT_NO_THROW(policy->check_invariants());
+      return false;
+    }
+    n = std::exchange(failing_request, 0);
+    return true;
+  };
+  for (int i = 0; i < 400; ++i) {
+    if (i % 50 == 49) succeeds([&] { policy->trim(0); });
+    if (!live.empty() && (live.size() > 150 || random() % 5 < 2)) {
+      std::swap(live[random() % live.size()], live.back());
+      policy->deallocate(live.back(), live.back().request.stream);
+      live.pop_back();
+      continue;
+    }
+    const std::size_t bytes = random() % 4 == 0 ? (1 + random() % 40) * 256 * KiB : (1 + random() % 40) * 512;
+    const StreamRef stream{random() % 3};
+    const auto take = [&] { live.push_back(policy->allocate({.bytes = bytes, .stream = stream})); };
+    if (!succeeds(take)) take();
+  }
+  policy->check_invariants();
+  for (const Block& block : live) policy->deallocate(block, block.request.stream);
+  policy->trim(0);
+  policy->check_invariants();
+  course.held_bytes = device.used_bytes();
+  course.held_address_bytes = device.reserved_address_bytes();
+  return course;
+}
+
+TEST(HostMemory, RunsOutInAnyRequestAndWhatFailedCanBeHadAgain) {
+  load_all_plugins();
+  for (const std::string& name : allocator_names()) {
+    const AllocatorInfo& info = find_allocator(name);
+    const Course usual = course_with_failure(info, 0);
+    Course course{.has_failed = true};
+    for (int n = 1; course.has_failed; ++n) {
+      SCOPED_TRACE(testing::Message() << name << ", host request " << n << " fails");
+      ASSERT_NO_THROW(course = course_with_failure(info, n));
+      EXPECT_LE(course.held_bytes, usual.held_bytes) << "nobody can give it back";
+      EXPECT_LE(course.held_address_bytes, usual.held_address_bytes);
+      ASSERT_FALSE(HasFailure());
+    }
+  }
 }
 
 TEST(HostMemory, ComesBackFromAPolicyThatGoesWhileItsBlocksAreOut) {

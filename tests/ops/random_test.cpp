@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace tenon::test {
@@ -96,6 +97,9 @@ TEST(RandomIntegers, AreAllBetweenTheirBoundsAndNoOthers) {
   EXPECT_EQ(randint(2, 5, {3}, TensorOptions(kFloat32)).scalar_type(), kFloat32);
 }
 
+/// With the first bound alone.
+constexpr std::optional<std::int64_t> kNoEnd;
+
 TEST(RandomIntegers, OfADtypeReachItsEndsAndBoundsBeyondThemAreRefused) {
   manual_seed(7);
   struct Range {
@@ -112,6 +116,12 @@ TEST(RandomIntegers, OfADtypeReachItsEndsAndBoundsBeyondThemAreRefused) {
     EXPECT_THROW(x.random_(r.lowest, r.highest + 2), Error);
     EXPECT_NO_THROW(x.random_(r.highest, r.highest + 1));
     EXPECT_EQ(least_of(x), static_cast<double>(r.highest));
+    x.random_(r.highest - 1, kNoEnd);
+    EXPECT_EQ(least_of(x), static_cast<double>(r.highest - 1)) << "one bound: from there to the largest";
+    EXPECT_EQ(most_of(x), static_cast<double>(r.highest));
+    EXPECT_NO_THROW(x.random_(r.lowest, kNoEnd));
+    EXPECT_THROW(x.random_(r.lowest - 1, kNoEnd), Error);
+    EXPECT_THROW(x.random_(r.highest + 1, kNoEnd), Error);
     // Without bounds: from 0 to the largest, evenly.
     x.random_();
     const auto most = static_cast<double>(r.highest);
@@ -125,7 +135,10 @@ TEST(RandomIntegers, OfADtypeReachItsEndsAndBoundsBeyondThemAreRefused) {
   // Of a floating dtype those that it holds without gaps.
   for (const auto& [dtype, most] : {std::pair(kFloat16, 2048.), std::pair(kBFloat16, 256.), std::pair(kFloat32, 0x1p24),
                                     std::pair(kFloat64, 0x1p53)}) {
-    const Tensor x = empty({kMany}, TensorOptions(dtype)).random_();
+    const Tensor x = empty({kMany}, TensorOptions(dtype)).random_(static_cast<std::int64_t>(most) - 1, kNoEnd);
+    EXPECT_EQ(least_of(x), most - 1);
+    EXPECT_EQ(most_of(x), most);
+    x.random_();
     EXPECT_GE(least_of(x), 0);
     EXPECT_LE(most_of(x), most);
     EXPECT_NEAR(mean_of(x), most / 2, most * 0.02) << toString(dtype);

@@ -163,6 +163,28 @@ TEST(CapacityWalk, SeveralHistoriesAreWalkedTogether) {
     expect_as_replayed(traces, policy_of_conf(conf), 3 * MiB, conf);
 }
 
+TEST(CapacityWalk, EndsWithAReplayThatBreaksAndKeepsWhatItKnew) {
+  const std::vector<Trace> traces = [] {
+    std::vector<Trace> made;
+    made.push_back(read_one("a 0 100 0\nf 0\n"));
+    return made;
+  }();
+  ReplayRow row;
+  row.same_from_bytes = 1000;
+  CapacityWalk walk(traces, {&row, 1});
+  EXPECT_FALSE(walk.is_done());
+  EXPECT_EQ(walk.next(plain_policy()).size(), 1U);
+  row.same_from_bytes = 500;
+  row.failure = "broke";
+  walk.take({&row, 1});
+  EXPECT_TRUE(walk.is_done());
+  EXPECT_EQ(walk.failure(), "broke");
+  EXPECT_EQ(walk.examined_from_bytes(), 1000U);
+  EXPECT_EQ(walk.safe_from_bytes(), 1000U);
+  ASSERT_EQ(walk.points().size(), 1U);
+  EXPECT_EQ(walk.points()[0].capacity_bytes, 1000U);
+}
+
 TEST(CapacityWalk, ASettingThatTakesAShareOfTheDeviceIsNotWalked) {
   EXPECT_FALSE(depends_on_capacity(policy_of_conf("max_split_size_mb:64")));
   EXPECT_FALSE(depends_on_capacity(policy_of_conf("garbage_collection_threshold:0.8"))) << "it needs a limit";

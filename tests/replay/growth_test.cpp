@@ -98,6 +98,34 @@ TEST(Growth, StepsThatNothingNamesGiveBackFourTimesWhatTheyKeep) {
             "back in between, and there is no backward pass");
 }
 
+TEST(Growth, OrHaveABackwardPassInNineOfTen) {
+  const auto is_known = [](int with_backward) {
+    TraceBuilder builder("trained");
+    std::vector<StackId> stacks;
+    const auto allocate = [&](StackId stack, std::uint64_t bytes) {
+      stacks.push_back(stack);
+      return builder.allocate(bytes, 0);
+    };
+    for (int step = 0; step < 13; ++step) {  // of which the first two and the last one do not count
+      for (const StackId stack : {1, 2}) builder.free(allocate(stack, 1000));
+      if (2 <= step && step < 2 + with_backward) builder.free(allocate(3, 1000));
+      allocate(4, 1 << 20);
+    }
+    Trace trace = std::move(builder).finish();
+    trace.stack_of_allocation = stacks;
+    trace.stacks.stacks = {{}, {0}, {1}, {2}, {3}};
+    for (const char* name : {"first", "second", "backward", "keep"})
+      trace.stacks.frames.push_back({.name = name, .file = "train.py", .line = 10});
+    const HistoryGrowth growth = growth_of(trace);
+    EXPECT_EQ(growth.sites.empty(), !growth.unknown_because.empty());
+    return growth.steps == 10;
+  };
+  EXPECT_TRUE(is_known(10));
+  EXPECT_TRUE(is_known(9));
+  EXPECT_FALSE(is_known(8));
+  EXPECT_FALSE(is_known(1));
+}
+
 TEST(Growth, ThereIsNoneWhereAllIsGivenBack) {
   EXPECT_TRUE(growth_of(leaking(/*with_marks=*/true, /*leaks=*/false)).sites.empty());
   EXPECT_TRUE(growth_of(leaking(/*with_marks=*/false, /*leaks=*/false)).sites.empty());

@@ -11,6 +11,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <iterator>
+
 namespace tenon::replay {
 namespace {
 
@@ -137,6 +142,32 @@ TEST(PlanOfHistory, IsNotMadeOfNothingNorOnceItIsToStop) {
   load_all_plugins();
   EXPECT_TRUE(PlanOfHistory(read_one("# nothing\n"), 1).allocators().empty());
   EXPECT_TRUE(PlanOfHistory(rising(KiB), 1, [] { return true; }).allocators().empty());
+}
+
+std::size_t open_files() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+TEST(PlanOfHistory, IsAnOpenFileAsLongAsItLives) {
+  const std::size_t before = open_files();
+  {
+    const PlanOfHistory plan(rising(KiB), 1);
+    EXPECT_EQ(open_files(), before + 1);
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST(PlanOfHistory, ServesNobodyWhereTheProcessMayOpenNoFile) {
+  load_all_plugins();
+  const Trace trace = rising(KiB);
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const PlanOfHistory plan(trace, 1);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_TRUE(plan.allocators().empty());
 }
 
 TEST(PlanOfHistory, IsCalledAfterItsHistory) {

@@ -170,6 +170,29 @@ TEST(MortiseQuickTiles, OfSizesThatDoNotComeAgainNoneIsKeptForAWhile) {
   while (!push(0)) ASSERT_LT(++passed, 100'000);
 }
 
+TEST(MortiseQuickTiles, AreKeptWhereHalfOfThemHaveServedOrFewAreThere) {
+  // Of `waiting` tiles that are taken at last, `served` have served a request: whether the next one is kept.
+  const auto is_kept_after = [](std::size_t waiting, std::size_t served) {
+    std::vector<Tile> tiles(waiting + 1);
+    QuickTiles quick;
+    for (std::size_t i = 0; i < waiting; ++i) EXPECT_TRUE(quick.push(&tiles[i], (i + 1) * kCoarseGrain));
+    for (std::size_t i = 0; i < served; ++i) {
+      EXPECT_EQ(quick.pop((i + 1) * kCoarseGrain), &tiles[i]);
+      EXPECT_TRUE(quick.push(&tiles[i], (i + 1) * kCoarseGrain));
+    }
+    std::size_t count = 0;
+    while (quick.pop_any() != nullptr) ++count;
+    EXPECT_EQ(count, waiting);
+    quick.were_taken(count);
+    return quick.push(&tiles.back(), kCoarseGrain);
+  };
+  EXPECT_TRUE(is_kept_after(64, 32));
+  EXPECT_FALSE(is_kept_after(64, 31));
+  EXPECT_FALSE(is_kept_after(100, 49));
+  EXPECT_TRUE(is_kept_after(100, 50));
+  EXPECT_TRUE(is_kept_after(63, 0)) << "too few to judge";
+}
+
 TEST(MortiseRhythms, RequestsOfAnotherPurposeDoNotComeBetween) {
   using Counting = tiled::Rhythm<int>;
   const auto found_in_the_third_step = [](auto&& rhythm_of) {

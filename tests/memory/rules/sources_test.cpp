@@ -627,7 +627,8 @@ class BareSource final : public MemorySource {
 };
 
 TEST(MemorySources, WithoutVirtualMemoryRefuseItAndNameAnAllocatorThatNeedsNone) {
-  BareSource plain;
+  BareSource bare;
+  AddressOnlySource addresses({.device = "plain", .page_bytes = 0});
   const auto refusal_of = [&](auto call) -> std::string {
     try {
       call();
@@ -636,9 +637,10 @@ TEST(MemorySources, WithoutVirtualMemoryRefuseItAndNameAnAllocatorThatNeedsNone)
     }
     return "done";
   };
-  for (const std::string& text : {refusal_of([&] { plain.reserve(1); }), refusal_of([&] { plain.create(1); }),
-                                  refusal_of([&] { plain.map(nullptr, 1, {}, 0); })})
-    EXPECT_THAT(text, HasSubstr("plain has no virtual memory: use an allocator that needs none, such as 'caching'"));
+  for (MemorySource* const source : std::initializer_list<MemorySource*>{&bare, &addresses})
+    for (const std::string& text : {refusal_of([&] { source->reserve(1); }), refusal_of([&] { source->create(1); }),
+                                    refusal_of([&] { source->map(nullptr, 1, {}, 0); })})
+      EXPECT_THAT(text, HasSubstr("plain has no virtual memory: use an allocator that needs none, such as 'caching'"));
 }
 
 }  // namespace

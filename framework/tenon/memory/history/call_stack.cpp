@@ -8,10 +8,10 @@
 #include <dlfcn.h>
 
 // GCC has backtrace.h among its own headers, where clang-tidy does not look.
-#if defined(TENON_HAVE_LIBBACKTRACE) && !__has_include(<backtrace.h>)
-#undef TENON_HAVE_LIBBACKTRACE
+#if defined(TENON_HAVE_LIBBACKTRACE) && __has_include(<backtrace.h>)
+#define TENON_NAMES_BY_LIBBACKTRACE
 #endif
-#if defined(TENON_HAVE_LIBBACKTRACE)
+#if defined(TENON_NAMES_BY_LIBBACKTRACE)
 #include <backtrace.h>
 #endif
 
@@ -49,7 +49,7 @@ void name_by_dladdr(void* address, Naming& naming) {
   naming.next(is_known ? info.dli_sname : nullptr, is_known ? info.dli_fname : nullptr, 0);
 }
 
-#if defined(TENON_HAVE_LIBBACKTRACE)
+#if defined(TENON_NAMES_BY_LIBBACKTRACE)
 
 backtrace_state* symbols() {
   static backtrace_state* state = backtrace_create_state(
@@ -128,7 +128,7 @@ void name_frame(void* address, void (*add)(void* data, const char* function, con
 }
 
 void prepare_to_name_frames() {
-#if defined(TENON_HAVE_LIBBACKTRACE)
+#if defined(TENON_NAMES_BY_LIBBACKTRACE)
   symbols();
 #endif
 }

@@ -135,16 +135,44 @@ void check_within(std::int64_t bound, const char* name, Dtype dtype) {
     throw Error(std::string(name) + " is out of bounds for " + type + ": " + std::to_string(bound));
 }
 
+/// Behind the largest integer that random_ draws where nobody says so: of a floating dtype the largest up to which it
+/// has all of them.
+std::int64_t end_of_integers(Dtype dtype) {
+  switch (dtype) {
+    case kBool:
+      return 2;
+    case kUInt8:
+      return 256;
+    case kInt8:
+      return 128;
+    case kInt16:
+      return 32768;
+    case kInt32:
+      return std::int64_t{1} << 31;
+    case kFloat16:
+      return (1 << 11) + 1;
+    case kBFloat16:
+      return (1 << 8) + 1;
+    case kFloat32:
+      return (1 << 24) + 1;
+    case kFloat64:
+      return (std::int64_t{1} << 53) + 1;
+    default:
+      return std::numeric_limits<std::int64_t>::max();
+  }
+}
+
 }  // namespace
 
 Tensor& Tensor::random_(std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) const {
   TENON_SCOPE(random_, *this, from, to, generator)
-  const std::int64_t high = to ? *to : std::numeric_limits<std::int64_t>::max();
+  const std::int64_t high = to ? *to : end_of_integers(scalar_type());
+  if (!to && !is_floating_point()) check_within(from, "from", scalar_type());  // of two, their order comes first
   if (high <= from) {
     throw Error("random_ expects 'from' to be less than 'to', but got from=" + std::to_string(from) +
                 " >= to=" + std::to_string(high));
   }
-  if (to && !is_floating_point()) {
+  if (!is_floating_point()) {
     check_within(from, "from", scalar_type());
     check_within(high - 1, "to - 1", scalar_type());
   }
@@ -158,39 +186,7 @@ Tensor& Tensor::random_(std::int64_t to, std::optional<Generator> generator) con
 }
 Tensor& Tensor::random_(std::optional<Generator> generator) const {
   TENON_SCOPE(random_, *this, generator)
-  std::int64_t high = std::numeric_limits<std::int64_t>::max();
-  switch (scalar_type()) {
-    case kBool:
-      high = 2;
-      break;
-    case kUInt8:
-      high = 256;
-      break;
-    case kInt8:
-      high = 128;
-      break;
-    case kInt16:
-      high = 32768;
-      break;
-    case kInt32:
-      high = std::int64_t{1} << 31;
-      break;
-    case kFloat16:
-      high = (1 << 11) + 1;
-      break;
-    case kBFloat16:
-      high = (1 << 8) + 1;
-      break;
-    case kFloat32:
-      high = (1 << 24) + 1;
-      break;
-    case kFloat64:
-      high = (std::int64_t{1} << 53) + 1;
-      break;
-    default:
-      break;
-  }
-  return random_(0, high, std::move(generator));
+  return random_(0, end_of_integers(scalar_type()), std::move(generator));
 }
 
 Tensor rand(IntArrayRef sizes, std::optional<Generator> generator, const TensorOptions& options) {

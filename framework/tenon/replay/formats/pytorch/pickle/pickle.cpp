@@ -63,8 +63,7 @@ std::int64_t Pickle::signed_int(PickleValue value, bool& ok) const {
 double Pickle::real(PickleValue value) const {
   bool ok = false;
   if (value.kind() == Kind::kReal) return reals_[value.payload()];
-  const std::int64_t whole = signed_int(value, ok);
-  return ok ? static_cast<double>(whole) : 0.0;
+  return static_cast<double>(signed_int(value, ok));  // 0 for what is no number
 }
 
 }  // namespace tenon::replay
