@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <support/scratch_folder.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -181,14 +183,13 @@ struct Course {
 
 /// A drawn course on three streams. The n-th request for host memory that its allocations and trims make fails, and the
 /// block that failed is asked for again.
-Course course_with_failure(const AllocatorInfo& info, int n) {
-  const Options options(info.options);
+Course course_with_failure(const AllocatorInfo& info, const Options& options, int steps, int n) {
   AddressOnlySource device;
   SparedSource source(device);
   const auto policy = info.create({.source = source, .options = options});
   std::mt19937_64 random(51);
   std::vector<Block> live;
-  live.reserve(400);
+  live.reserve(static_cast<std::size_t>(steps));
   Course course;
   const auto succeeds = [&](const auto& call) {
     failing_request = std::exchange(n, 0);
@@ -203,7 +204,7 @@ Course course_with_failure(const AllocatorInfo& info, int n) {
     n = std::exchange(failing_request, 0);
     return true;
   };
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < steps; ++i) {
     if (i % 50 == 49) succeeds([&] { policy->trim(0); });
     if (!live.empty() && (live.size() > 150 || random() % 5 < 2)) {
       std::swap(live[random() % live.size()], live.back());
@@ -225,20 +226,85 @@ Course course_with_failure(const AllocatorInfo& info, int n) {
   return course;
 }
 
+void expect_nothing_is_lost(const AllocatorInfo& info, const Options& options, int steps) {
+  const Course usual = course_with_failure(info, options, steps, 0);
+  Course course{.has_failed = true};
+  for (int n = 1; course.has_failed; ++n) {
+    SCOPED_TRACE(testing::Message() << info.name << ", host request " << n << " fails");
+    ASSERT_NO_THROW(course = course_with_failure(info, options, steps, n));
+    EXPECT_LE(course.held_bytes, usual.held_bytes) << "nobody can give it back";
+    EXPECT_LE(course.held_address_bytes, usual.held_address_bytes);
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+}
+
 TEST(HostMemory, RunsOutInAnyRequestAndWhatFailedCanBeHadAgain) {
   load_all_plugins();
   for (const std::string& name : allocator_names()) {
     const AllocatorInfo& info = find_allocator(name);
-    const Course usual = course_with_failure(info, 0);
-    Course course{.has_failed = true};
-    for (int n = 1; course.has_failed; ++n) {
-      SCOPED_TRACE(testing::Message() << name << ", host request " << n << " fails");
-      ASSERT_NO_THROW(course = course_with_failure(info, n));
-      EXPECT_LE(course.held_bytes, usual.held_bytes) << "nobody can give it back";
-      EXPECT_LE(course.held_address_bytes, usual.held_address_bytes);
-      ASSERT_FALSE(HasFailure());
+    expect_nothing_is_lost(info, Options(info.options), 400);
+  }
+}
+
+TEST(HostMemory, RunsOutWhileARunIsRecordedForItsPlan) {
+  load_all_plugins();
+  const AllocatorInfo& info = find_allocator("planned");
+  Options options(info.options);
+  options.set_text("record", test::scratch_folder() + "host_memory.plan");
+  options.set_text("planning_seconds", "0");
+  expect_nothing_is_lost(info, options, 40);
+}
+
+// Each block has a part before its whole pages and one behind them, all as long: the index of equal blocks grows.
+TEST(HostMemory, RunsOutWhilePagesAreGivenBackAndWhatIsLeftStaysCached) {
+  int failures = 0;
+  for (bool failed = true; failed; failures += failed) {
+    SCOPED_TRACE(testing::Message() << "host request " << failures + 1 << " fails");
+    AddressOnlySource device;
+    CachingAllocator policy(device, {.expandable = true});
+    constexpr int kBlocks = 25;
+    std::vector<Block> blocks;
+    for (int i = 0; i < kBlocks; ++i) {
+      policy.allocate({.bytes = 4 * MiB});
+      blocks.push_back(policy.allocate({.bytes = 52 * MiB}));
+      policy.allocate({.bytes = 4 * MiB});
+    }
+    for (const Block& block : blocks) policy.deallocate(block, {});
+    const std::size_t before = device.used_bytes();
+    failed = fails_at(failures + 1, [&] { policy.trim(0); });
+    EXPECT_NO_THROW(policy.check_invariants());
+    if (failed) policy.trim(0);
+    EXPECT_NO_THROW(policy.check_invariants());
+    EXPECT_EQ(device.used_bytes(), before - kBlocks * 20 * MiB) << "a page of each";
+    EXPECT_EQ(policy.allocate({.bytes = 16 * MiB}).data, static_cast<char*>(blocks[0].data) + 36 * MiB);
+  }
+  EXPECT_GE(failures, 3);
+}
+
+// What new pages make with the free block before them is as long as a cached one that may not serve the request.
+TEST(HostMemory, RunsOutWhileNewPagesAreCachedAndThesePagesGoBack) {
+  int failures = 0;
+  for (bool failed = true; failed; failures += failed) {
+    SCOPED_TRACE(testing::Message() << "host request " << failures + 1 << " fails");
+    AddressOnlySource device;
+    caching::Settings settings;
+    settings.expandable = true;
+    settings.max_split_bytes = 35 * MiB;
+    CachingAllocator policy(device, settings);
+    const Block oversized = policy.allocate({.bytes = 40 * MiB});
+    policy.allocate({.bytes = 20 * MiB});
+    const Block last = policy.allocate({.bytes = 20 * MiB});
+    policy.deallocate(oversized, {});
+    policy.deallocate(last, {});
+    failed = fails_at(failures + 1, [&] { EXPECT_EQ(policy.allocate({.bytes = 24 * MiB}).data, last.data); });
+    EXPECT_NO_THROW(policy.check_invariants());
+    EXPECT_EQ(device.used_bytes(), (failed ? 80 : 100) * MiB);
+    if (failed) {
+      EXPECT_EQ(policy.allocate({.bytes = 20 * MiB}).data, last.data);
+      EXPECT_EQ(policy.allocate({.bytes = 40 * MiB}).data, oversized.data);
     }
   }
+  EXPECT_GE(failures, 1);
 }
 
 TEST(HostMemory, ComesBackFromAPolicyThatGoesWhileItsBlocksAreOut) {

@@ -152,5 +152,34 @@ TEST(FailedMapping, NothingIsLeftWhenThePolicyGoes) {
   EXPECT_EQ(device.used_bytes(), 0u);
 }
 
+/// Notes what was waited for last.
+class WaitingSource final : public ForwardingSource {
+ public:
+  using ForwardingSource::ForwardingSource;
+  Ticket mark(StreamRef stream) override { return marked = upstream_.mark(stream); }
+  void wait(Ticket ticket) override {
+    waited_for = ticket;
+    upstream_.wait(ticket);
+  }
+  void unmap(void* address, std::size_t bytes) noexcept override {
+    ++unmaps;
+    EXPECT_EQ(marked.stream, 7U);
+    EXPECT_EQ(waited_for.stream, marked.stream);
+    EXPECT_EQ(waited_for.value, marked.value);
+    upstream_.unmap(address, bytes);
+  }
+  Ticket marked, waited_for;
+  int unmaps = 0;
+};
+
+TEST(UnmappedPages, AreWaitedForOnTheStreamThatUsedThem) {
+  AddressOnlySource device({.manual_completion = true});
+  WaitingSource source(device);
+  CachingAllocator policy(source, {.expandable = true});
+  policy.deallocate(policy.allocate({.bytes = 50 * MiB, .stream = {7}}), {7});
+  policy.trim(0);
+  EXPECT_GT(source.unmaps, 0);
+}
+
 }  // namespace
 }  // namespace tenon

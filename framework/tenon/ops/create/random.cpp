@@ -98,7 +98,7 @@ Tensor Tensor::bernoulli(std::optional<Generator> generator) const {
 }
 namespace {
 
-/// Throws Error for a bound of random integers that the dtype does not hold.
+/// Throws Error for a bound of random integers that the dtype does not hold; a floating one holds any.
 void check_within(std::int64_t bound, const char* name, Dtype dtype) {
   std::int64_t lowest = std::numeric_limits<std::int64_t>::lowest();
   std::int64_t highest = std::numeric_limits<std::int64_t>::max();
@@ -167,15 +167,13 @@ std::int64_t end_of_integers(Dtype dtype) {
 Tensor& Tensor::random_(std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) const {
   TENON_SCOPE(random_, *this, from, to, generator)
   const std::int64_t high = to ? *to : end_of_integers(scalar_type());
-  if (!to && !is_floating_point()) check_within(from, "from", scalar_type());  // of two, their order comes first
+  if (!to) check_within(from, "from", scalar_type());  // of two bounds their order comes first
   if (high <= from) {
     throw Error("random_ expects 'from' to be less than 'to', but got from=" + std::to_string(from) +
                 " >= to=" + std::to_string(high));
   }
-  if (!is_floating_point()) {
-    check_within(from, "from", scalar_type());
-    check_within(high - 1, "to - 1", scalar_type());
-  }
+  check_within(from, "from", scalar_type());
+  check_within(high - 1, "to - 1", scalar_type());
   RandomAttributes attributes = draw(*this, generator);
   attributes.low = from;
   attributes.high = high;

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "support/refusal.h"
 
@@ -59,6 +61,12 @@ TEST(RandomRefusals, WholeNumbersFitTheirDtype) {
               std::string("from is out of bounds for ") + one.name + ": " + std::to_string(one.low - 1));
     EXPECT_EQ(refusal_of([&] { of(one.dtype).random_(one.low, one.high + 2); }),
               std::string("to - 1 is out of bounds for ") + one.name + ": " + std::to_string(one.high + 1));
+    const std::string beyond = std::to_string(one.high + 1);
+    EXPECT_EQ(refusal_of([&] { of(one.dtype).random_(one.high + 1, std::optional<std::int64_t>()); }),
+              std::string("from is out of bounds for ") + one.name + ": " + beyond);
+    EXPECT_EQ(refusal_of([&] { of(one.dtype).random_(one.high + 1, one.high + 1); }),
+              "random_ expects 'from' to be less than 'to', but got from=" + beyond + " >= to=" + beyond)
+        << "of two bounds their order comes first";
   }
   EXPECT_EQ(refusal_of([] { of(kFloat32).random_(-1000, 100000); }), "") << "a floating one holds any";
 }
