@@ -32,6 +32,7 @@ struct SavedTensor::Packed {
 
 SavedTensor::SavedTensor() noexcept = default;
 SavedTensor::~SavedTensor() = default;
+const std::any* SavedTensor::packed() const { return packed_ ? &packed_->value : nullptr; }
 void SavedTensor::reset() {
   if (!holds()) return;
   released_ = true;

@@ -45,6 +45,8 @@ class TENON_EXPORT SavedTensor {
   bool holds() const { return data_.defined() || packed_; }
   /// The tensor as it is kept; undefined where hooks have packed it away, or nothing is held.
   const Tensor& kept() const { return data_; }
+  /// What hooks have packed it into; null where none did, or nothing is held.
+  TENON_API const std::any* packed() const;
 
  private:
   struct Packed;

@@ -82,13 +82,41 @@ void Holders::visit_nodes() {
   }
 }
 
+void Holders::explain_saved(HeldTensor* held, const Node* node) {
+  if (held == nullptr) return;
+  explain_one(held);
+  held->saver = node;
+}
+
+// What a function captured cannot be asked, nor what a std::any holds. But a copy of it copies that too, and so raises
+// the count of each tensor that it holds by value.
+template <class Copyable>
+std::vector<HeldTensor*> Holders::tensors_in(const Copyable& original) {
+  std::vector<std::uint32_t> before;
+  before.reserve(tensors_.size());
+  for (const HeldTensor& held : tensors_) before.push_back(held.tensor->use_count());
+  const Copyable copy = original;
+  std::vector<HeldTensor*> found;
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    if (tensors_[i].tensor->use_count() > before[i]) found.push_back(&tensors_[i]);
+  return found;
+}
+
+void Holders::find_packed(const std::any& packed, const Node* node) {
+  const auto add = [&](HeldTensor* held) {
+    explain_saved(held, node);
+    if (held != nullptr) packed_[node].push_back(held->tensor);
+  };
+  if (const Tensor* kept = std::any_cast<Tensor>(&packed)) return add(find(kept->unsafeGetTensorImpl()));
+  for (HeldTensor* held : tensors_in(packed)) add(held);
+}
+
 void Holders::count_what_autograd_holds() {
   std::vector<std::pair<HeldTensor*, const Node*>> leaves;
   for (const Node* node : nodes_) {
     node->each_saved([&](const SavedTensor& saved) {
-      HeldTensor* held = find(saved.kept().unsafeGetTensorImpl());
-      explain_one(held);
-      if (held != nullptr) held->saver = node;
+      explain_saved(find(saved.kept().unsafeGetTensorImpl()), node);
+      if (const std::any* packed = saved.packed()) find_packed(*packed, node);
     });
     if (const auto* leaf = dynamic_cast<const AccumulateGrad*>(node)) {
       HeldTensor* held = find(leaf->variable().unsafeGetTensorImpl());
@@ -136,8 +164,7 @@ void Holders::find_captures() {
   }
 }
 
-// What a function captured cannot be asked. But a copy of the function copies that too, and so raises the count of
-// each tensor that it holds by value. See captured_state.h for what it holds otherwise.
+// By value; see captured_state.h for what a hook holds otherwise.
 void Holders::find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf) {
   if (!hook) return;
   for (const CapturedState& state : captured_states(hook)) {
@@ -148,16 +175,10 @@ void Holders::find_capture(const TensorHook& hook, const Node* node, const Tenso
     shared.leaf = leaf;
     ++shared.hooks;
   }
-  std::vector<std::uint32_t> before;
-  before.reserve(tensors_.size());
-  for (const HeldTensor& held : tensors_) before.push_back(held.tensor->use_count());
-  const TensorHook copy = hook;
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    HeldTensor& held = tensors_[i];
-    if (held.tensor->use_count() <= before[i]) continue;
-    explain_one(&held);
-    held.hook_of = node;
-    held.hook_on = leaf;
+  for (HeldTensor* held : tensors_in(hook)) {
+    explain_one(held);
+    held->hook_of = node;
+    held->hook_on = leaf;
   }
 }
 
@@ -215,12 +236,15 @@ std::size_t Holders::saved_bytes(const HeldTensor* root) const {
   std::size_t bytes = 0;
   for (const auto& [node, reached] : reached_) {
     if (reached.root != root) continue;
-    node->each_saved([&](const SavedTensor& saved) {
-      const HeldTensor* held = of(saved.kept().unsafeGetTensorImpl());
+    const auto add = [&](const TensorImpl* tensor) {
+      const HeldTensor* held = of(tensor);
       if (held == nullptr || held->by_program > 0) return;  // it would live anyway: a parameter, a batch
       const StorageImpl& storage = held->tensor->storage();
       if (storages.insert(&storage).second) bytes += storage.nbytes();
-    });
+    };
+    node->each_saved([&](const SavedTensor& saved) { add(saved.kept().unsafeGetTensorImpl()); });
+    if (const auto packed = packed_.find(node); packed != packed_.end())
+      for (const TensorImpl* tensor : packed->second) add(tensor);
   }
   return bytes;
 }

@@ -10,6 +10,7 @@
 #include <tenon/autograd/node.h>
 #include <tenon/tensor/live_tensors.h>
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -90,6 +91,10 @@ class Holders {
     const TensorImpl* leaf = nullptr;
   };
   void count_what_autograd_holds();
+  void explain_saved(HeldTensor* held, const Node* node);
+  void find_packed(const std::any& packed, const Node* node);
+  template <class Copyable>
+  std::vector<HeldTensor*> tensors_in(const Copyable& original);
   void visit_nodes();
   void find_captures();
   void find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf);
@@ -104,7 +109,8 @@ class Holders {
   std::unordered_map<const TensorImpl*, std::size_t> places_;
   std::unordered_multimap<std::uint64_t, std::size_t> by_address_;
   std::vector<const Node*> nodes_;
-  std::unordered_map<std::uintptr_t, SharedByHooks> shared_;  ///< by control block
+  std::unordered_map<std::uintptr_t, SharedByHooks> shared_;                ///< by control block
+  std::unordered_map<const Node*, std::vector<const TensorImpl*>> packed_;  ///< what hooks made of what it saved
   std::unordered_map<const Node*, Reached> reached_;
   std::vector<const HeldTensor*> roots_;
 };
