@@ -33,12 +33,22 @@ MemoryRange::~MemoryRange() {
 /// add() can make so many tiles after this, and index() has a place for each that there is then. Throws std::bad_alloc,
 /// and nothing has changed.
 void MemoryRange::provide(std::size_t tiles) {
-  while (spare_tiles_.size() < tiles) spare_tiles_.emplace(0, Tile{});
-  while (free_.size() + spare_free_.size() < tiles_.size() + tiles) spare_free_.emplace(0, 0);
+  const std::size_t most = tiles_.size() + tiles;
+  if (spare_tiles_.capacity() < most) spare_tiles_.reserve(2 * most);
+  if (spare_free_.capacity() < most) spare_free_.reserve(2 * most);
+  for (Tiles made; spare_tiles_.size() < tiles;) {
+    made.try_emplace(0);
+    spare_tiles_.push_back(made.extract(made.begin()));
+  }
+  for (FreeTiles made; free_.size() + spare_free_.size() < most;) {
+    made.emplace(0, 0);
+    spare_free_.push_back(made.extract(made.begin()));
+  }
 }
 
 Tile& MemoryRange::add(std::size_t offset, std::size_t bytes) noexcept {
-  auto node = spare_tiles_.extract(spare_tiles_.begin());
+  Tiles::node_type node = std::move(spare_tiles_.back());
+  spare_tiles_.pop_back();
   node.key() = offset;
   node.mapped() = {.range = this, .offset = offset, .bytes = bytes};
   return tiles_.insert(std::move(node)).position->second;
@@ -47,12 +57,13 @@ Tile& MemoryRange::add(std::size_t offset, std::size_t bytes) noexcept {
 /// Returns the one behind it.
 MemoryRange::Tiles::iterator MemoryRange::remove(Tiles::iterator tile) noexcept {
   const auto next = std::next(tile);
-  spare_tiles_.insert(tiles_.extract(tile));
+  spare_tiles_.push_back(tiles_.extract(tile));
   return next;
 }
 
 void MemoryRange::index(const Tile& tile) noexcept {
-  auto node = spare_free_.extract(spare_free_.begin());
+  FreeTiles::node_type node = std::move(spare_free_.back());
+  spare_free_.pop_back();
   node.value() = {tile.bytes, tile.offset};
   free_.insert(std::move(node));
 }

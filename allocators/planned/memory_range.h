@@ -76,6 +76,7 @@ class MemoryRange {
  private:
   friend struct Tile;
   using Tiles = std::map<std::size_t, Tile>;
+  using FreeTiles = std::set<std::pair<std::size_t, std::size_t>>;
 
   bool is_usable(Tile& tile, StreamRef stream);
   bool has_page(std::size_t page) const { return page < pages_.size() && pages_[page] != 0; }
@@ -87,7 +88,9 @@ class MemoryRange {
   Tiles::iterator remove(Tiles::iterator tile) noexcept;
   void index(const Tile& tile) noexcept;
   void unindex(const Tile& tile) noexcept { unindex(tile.bytes, tile.offset); }
-  void unindex(std::size_t bytes, std::size_t offset) noexcept { spare_free_.insert(free_.extract({bytes, offset})); }
+  void unindex(std::size_t bytes, std::size_t offset) noexcept {
+    spare_free_.push_back(free_.extract({bytes, offset}));
+  }
   static bool merge_into(Tile& left, const Tile& right);
   template <class Visit>
   void for_each_part(const Tile& tile, Visit&& visit) const;
@@ -95,13 +98,14 @@ class MemoryRange {
   MemorySource& source_;
   char* const base_;
   const std::size_t bytes_;
-  const std::size_t page_bytes_;                        ///< 0: memory of one piece
-  std::vector<std::uint64_t> pages_;                    ///< their physicals, up to the last there is; 0: none
-  Tiles tiles_;                                         ///< by offset
-  std::set<std::pair<std::size_t, std::size_t>> free_;  ///< by size and offset
-  // What the two above have had and will have again: giving a block back needs no memory of the host.
-  std::multimap<std::size_t, Tile> spare_tiles_;
-  std::multiset<std::pair<std::size_t, std::size_t>> spare_free_;
+  const std::size_t page_bytes_;      ///< 0: memory of one piece
+  std::vector<std::uint64_t> pages_;  ///< their physicals, up to the last there is; 0: none
+  Tiles tiles_;                       ///< by offset
+  FreeTiles free_;                    ///< by size and offset
+  // What the two above have had and will have again, with room for all of it: giving a block back needs no memory of
+  // the host.
+  std::vector<Tiles::node_type> spare_tiles_;
+  std::vector<FreeTiles::node_type> spare_free_;
   std::size_t reserved_ = 0;
   std::size_t active_ = 0;
 };
