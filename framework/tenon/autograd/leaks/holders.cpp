@@ -95,7 +95,7 @@ std::vector<HeldTensor*> Holders::tensors_in(const Copyable& original) {
   std::vector<std::uint32_t> before;
   before.reserve(tensors_.size());
   for (const HeldTensor& held : tensors_) before.push_back(held.tensor->use_count());
-  const Copyable copy = original;
+  const Copyable copy = original;  // NOLINT(performance-unnecessary-copy-initialization): it is what counts
   std::vector<HeldTensor*> found;
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     if (tensors_[i].tensor->use_count() > before[i]) found.push_back(&tensors_[i]);
