@@ -186,6 +186,8 @@ TEST(PageLockedMemory, IsInTheMarksOfTheHostAndInNoneOfTheDevice) {
   EXPECT_TRUE(grown.rows[1].page_locked);
   EXPECT_THAT(grown.text(), HasSubstr("+1 x 1.95 KiB    activation, page-locked  "));
   EXPECT_THAT(memory::live_blocks_text(), HasSubstr(" blocks, 1.95 KiB of it page-locked\n"));
+  for (const memory::LiveTensor& tensor : memory::live_tensors())
+    EXPECT_EQ(tensor.page_locked, tensor.bytes == 2000) << tensor.bytes;
 }
 
 TEST(PageLockedMemory, IsSaidToBeInTheTableOfTensorsAndWhereOthersAre) {

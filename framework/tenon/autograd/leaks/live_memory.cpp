@@ -89,16 +89,9 @@ LiveRecording::~LiveRecording() {
   }
 }
 
-namespace {
-
-struct FoundTensor {
-  LiveTensor tensor;
-  bool is_page_locked = false;
-};
-
-std::vector<FoundTensor> found_tensors() {
+std::vector<LiveTensor> live_tensors() {
   SiteNames names(kCPU);
-  std::vector<FoundTensor> found;
+  std::vector<LiveTensor> tensors;
   const Standstill standstill;
   for (const ListedTensor& listed : listed_tensors()) {
     if (listed.is_older) continue;
@@ -110,43 +103,37 @@ std::vector<FoundTensor> found_tensors() {
     });
     const Dims sizes = autograd::sizes_of(impl);
     const auto grad_fn = autograd::kept_node(meta != nullptr ? meta->grad_fn.get() : nullptr);
-    LiveTensor tensor = {
-        .sizes = {sizes.begin(), sizes.end()},
-        .dtype = impl.dtype(),
-        .device = impl.device(),
-        .bytes = autograd::numel_of(impl) * size_of(impl.dtype()),
-        .storage_bytes = autograd::storage_bytes_of(impl),
-        .purpose = purpose,
-        .label = label_name(label),
-        .requires_grad = meta != nullptr && (autograd::glance([&] { return meta->requires_grad; }) || meta->grad_fn),
-        .grad_fn = grad_fn ? grad_fn->name() : "",
-        .references = impl.use_count(),
-        .made_at = names.of_tensor(listed.made_at)};
-    const bool is_page_locked = autograd::glance([&] { return impl.storage().pinned_for() != nullptr; });
-    found.push_back({std::move(tensor), is_page_locked});
+    tensors.push_back(
+        {.sizes = {sizes.begin(), sizes.end()},
+         .dtype = impl.dtype(),
+         .device = impl.device(),
+         .bytes = autograd::numel_of(impl) * size_of(impl.dtype()),
+         .storage_bytes = autograd::storage_bytes_of(impl),
+         .purpose = purpose,
+         .label = label_name(label),
+         .page_locked = autograd::glance([&] { return impl.storage().pinned_for() != nullptr; }),
+         .requires_grad = meta != nullptr && (autograd::glance([&] { return meta->requires_grad; }) || meta->grad_fn),
+         .grad_fn = grad_fn ? grad_fn->name() : "",
+         .references = impl.use_count(),
+         .made_at = names.of_tensor(listed.made_at)});
   }
-  std::ranges::stable_sort(found, std::ranges::greater(),
-                           [](const FoundTensor& one) { return one.tensor.storage_bytes; });
-  return found;
+  std::ranges::stable_sort(tensors, std::ranges::greater(), &LiveTensor::storage_bytes);
+  return tensors;
 }
 
+namespace {
+
 /// ", page-locked", ", on simulated:0"; nothing of the host's usual memory.
-std::string memory_of(const FoundTensor& found) {
-  if (found.is_page_locked) return ", page-locked";
-  return found.tensor.device.is_cpu() ? std::string() : ", on " + found.tensor.device.str();
+std::string memory_of(const LiveTensor& tensor) {
+  if (tensor.page_locked) return ", page-locked";
+  return tensor.device.is_cpu() ? std::string() : ", on " + tensor.device.str();
 }
 
 }  // namespace
 
-std::vector<LiveTensor> live_tensors() {
-  std::vector<LiveTensor> tensors;
-  for (FoundTensor& found : found_tensors()) tensors.push_back(std::move(found.tensor));
-  return tensors;
-}
-
 std::string live_tensors_text(std::size_t most) {
   const Standstill standstill;
-  const std::vector<FoundTensor> tensors = found_tensors();
+  const std::vector<LiveTensor> tensors = live_tensors();
   std::set<const StorageImpl*> storages;
   std::size_t bytes = 0;
   for (const ListedTensor& listed : listed_tensors())
@@ -155,9 +142,9 @@ std::string live_tensors_text(std::size_t most) {
   std::string text =
       fmt::format("{} live tensors keep {} in {} storages\n", tensors.size(), format_bytes(bytes), storages.size());
   for (std::size_t i = 0; i < std::min(most, tensors.size()); ++i) {
-    const LiveTensor& tensor = tensors[i].tensor;
+    const LiveTensor& tensor = tensors[i];
     text += fmt::format("  {:>10}  {} {}, {}{}{}{}  {}\n", format_bytes(tensor.storage_bytes), to_string(tensor.sizes),
-                        name_of(tensor.dtype), with_label(tensor.purpose, tensor.label), memory_of(tensors[i]),
+                        name_of(tensor.dtype), with_label(tensor.purpose, tensor.label), memory_of(tensor),
                         tensor.bytes < tensor.storage_bytes ? ", uses " + format_bytes(tensor.bytes) + " of it" : "",
                         tensor.grad_fn.empty() ? "" : ", of " + tensor.grad_fn, tensor.made_at);
   }

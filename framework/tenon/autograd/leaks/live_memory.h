@@ -23,10 +23,9 @@
 namespace tenon::memory {
 
 /// While it lives, what is allocated on the device is known with its stack, on the host page-locked memory of whichever
-/// device too, and so is every tensor, whether a history
-/// of the device (record_memory_history) is begun or ended meanwhile or not; it leaves that as it is. Each
-/// allocation then walks its stack, which takes some microseconds the first time and, on x86-64, a fraction of one from
-/// then on.
+/// device too, and so is every tensor, whether a history of the device (record_memory_history) is begun or ended
+/// meanwhile or not; it leaves that as it is. Each allocation then walks its stack, which takes some microseconds the
+/// first time and, on x86-64, a fraction of one from then on.
 class TENON_EXPORT LiveRecording {
  public:
   /// Without tensors, `lists_tensors` = false, it is of blocks alone.
@@ -50,6 +49,7 @@ struct LiveTensor {
   std::size_t storage_bytes = 0;  ///< of the memory that it keeps, which others may share
   Purpose purpose = Purpose::kOther;
   std::string label;
+  bool page_locked = false;  ///< memory of the host that pin_memory() and its like take
   bool requires_grad = false;
   std::string grad_fn;           ///< the name of the node that made it; empty where there is none
   std::uint32_t references = 0;  ///< autograd's included
