@@ -1,12 +1,14 @@
 // What lives, marks, and what grew between two of them.
 #include <tenon/tenon.h>
 
+#include <tenon/device/device_state.h>
 #include <tenon/tensor/live_tensors.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +48,17 @@ using memory::LiveTensor;
 using memory::MarkDiff;
 
 std::string site() { return "program::make_table (live_memory_test.cpp:" + std::to_string(program::line) + ")"; }
+
+TEST(LiveMemory, ARecordingEndsWithItsDeviceAndLeavesThatWhichIsOpenedAgainAlone) {
+  auto older = std::make_unique<LiveRecording>();
+  close_devices();
+  EXPECT_THROW(memory::mark(), Error);
+  const LiveRecording newer;
+  older.reset();
+  EXPECT_TRUE(memory::mark().blocks.empty());
+  const Tensor table = program::make_table(4);
+  EXPECT_EQ(memory::mark().blocks.size(), 1u);
+}
 
 TEST(LiveMemory, WhatGrewBetweenTwoMarksIsListedBySiteLabelPurposeAndSize) {
   const LiveRecording recording;
@@ -148,7 +161,7 @@ TEST(LiveMemoryDeathTest, WhatStillLivesAtExitIsToldOnRequestByItsSite) {
     std::exit(0);
   };
   EXPECT_EXIT(ends(), testing::ExitedWithCode(0),
-              "tenon: at exit 4.00 KiB still live on cpu:0 in 1 blocks\n"
+              "tenon: at exit 4.00 KiB still live on cpu:0 in 1 block\n"
               ".*4.00 KiB.*activation  program::make_table .live_memory_test.cpp:");
 }
 

@@ -325,9 +325,9 @@ std::string LeakReport::text() const {
     const std::string nodes = fmt::format("{:.0f} nodes of history a step, {}\n", leak.nodes_per_step, leak.site);
     text += leak.nodes_per_step > 0 ? nodes
             : leak.grows
-                ? fmt::format("{} a step: {} in {} blocks ({}), {}\n",
+                ? fmt::format("{} a step: {} in {} block{} ({}), {}\n",
                               format_bytes(static_cast<std::size_t>(std::llround(leak.bytes_per_step))),
-                              format_bytes(leak.bytes), leak.blocks, what, leak.site)
+                              format_bytes(leak.bytes), leak.blocks, leak.blocks == 1 ? "" : "s", what, leak.site)
                 : fmt::format("{} at the end of each step ({}), {}\n", format_bytes(leak.bytes), what, leak.site);
     text += "  " + leak.sentence + "\n";
     for (const std::string& link : leak.chain) text += "    " + link + "\n";

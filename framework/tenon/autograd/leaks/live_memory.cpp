@@ -76,17 +76,21 @@ const std::string& SiteNames::of_tensor(StackId stack) {
 }
 
 LiveRecording::LiveRecording(Device device, bool lists_tensors)
-    : device_(device_state(device).device()), lists_tensors_(lists_tensors) {
+    : device_(device_state(device).device()),
+      lists_tensors_(lists_tensors),
+      closing_(std::make_unique<ClosingHandle>([this] { drop_blocks(); })) {
   history_of(device_).keep_live();
   if (lists_tensors_) list_tensors();
 }
 
 LiveRecording::~LiveRecording() {
+  closing_.reset();
+  drop_blocks();
   if (lists_tensors_) stop_listing_tensors();
-  try {
-    history_of(device_).drop_live();
-  } catch (...) {  // the device is closed
-  }
+}
+
+void LiveRecording::drop_blocks() noexcept {
+  if (std::exchange(keeps_blocks_, false)) history_of(device_).drop_live();
 }
 
 std::vector<LiveTensor> live_tensors() {
@@ -140,7 +144,8 @@ std::string live_tensors_text(std::size_t most) {
     if (!listed.is_older && storages.insert(&listed.tensor->storage()).second)
       bytes += autograd::storage_bytes_of(*listed.tensor);
   std::string text =
-      fmt::format("{} live tensors keep {} in {} storages\n", tensors.size(), format_bytes(bytes), storages.size());
+      fmt::format("{} live tensor{} keep {} in {} storage{}\n", tensors.size(), tensors.size() == 1 ? "" : "s",
+                  format_bytes(bytes), storages.size(), storages.size() == 1 ? "" : "s");
   for (std::size_t i = 0; i < std::min(most, tensors.size()); ++i) {
     const LiveTensor& tensor = tensors[i];
     text += fmt::format("  {:>10}  {} {}, {}{}{}{}  {}\n", format_bytes(tensor.storage_bytes), to_string(tensor.sizes),
@@ -216,9 +221,10 @@ std::string live_blocks_text(Device device, std::size_t most) {
   const Mark now = mark({}, device);
   MarkDiff all = diff({.name = {}, .device = now.device, .blocks = {}}, now);
   const std::size_t page_locked = page_locked_bytes(now.blocks);
-  std::string text = fmt::format(
-      "{} still live on {} in {} blocks{}\n", format_bytes(static_cast<std::size_t>(all.bytes)), now.device.str(),
-      now.blocks.size(), page_locked == 0 ? "" : fmt::format(", {} of it page-locked", format_bytes(page_locked)));
+  std::string text =
+      fmt::format("{} still live on {} in {} block{}{}\n", format_bytes(static_cast<std::size_t>(all.bytes)),
+                  now.device.str(), now.blocks.size(), now.blocks.size() == 1 ? "" : "s",
+                  page_locked == 0 ? "" : fmt::format(", {} of it page-locked", format_bytes(page_locked)));
   const std::string rows = all.text(most);
   return text + rows.substr(rows.find('\n') + 1);
 }
@@ -263,13 +269,13 @@ ReportsAtExit& reports() {
 }  // namespace
 
 void report_live_at_exit(Device device) {
+  static std::once_flag told_before_recordings_end, told_before_devices_end;
+  std::call_once(told_before_recordings_end,
+                 [] { reports().closing = std::make_unique<ClosingHandle>([] { reports().tell_all(); }); });
   auto recording = std::make_unique<LiveRecording>(device);
+  std::call_once(told_before_devices_end, [] { std::atexit([] { reports().tell_all(); }); });
   std::lock_guard lock(reports().mutex);
   if (std::ranges::find(reports().devices, recording->device()) != reports().devices.end()) return;
-  if (reports().closing == nullptr) {
-    reports().closing = std::make_unique<ClosingHandle>([] { reports().tell_all(); });
-    std::atexit([] { reports().tell_all(); });
-  }
   reports().devices.push_back(recording->device());
   reports().recordings.push_back(std::move(recording));
 }

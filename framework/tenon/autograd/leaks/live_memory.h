@@ -20,12 +20,17 @@
 #include <string>
 #include <vector>
 
+namespace tenon {
+class ClosingHandle;
+}
+
 namespace tenon::memory {
 
 /// While it lives, what is allocated on the device is known with its stack, on the host page-locked memory of whichever
 /// device too, and so is every tensor, whether a history of the device (record_memory_history) is begun or ended
 /// meanwhile or not; it leaves that as it is. Each allocation then walks its stack, which takes some microseconds the
-/// first time and, on x86-64, a fraction of one from then on.
+/// first time and, on x86-64, a fraction of one from then on. After close_devices() it is of tensors alone:
+/// what is opened again is another memory.
 class TENON_EXPORT LiveRecording {
  public:
   /// Without tensors, `lists_tensors` = false, it is of blocks alone.
@@ -36,8 +41,12 @@ class TENON_EXPORT LiveRecording {
   Device device() const { return device_; }
 
  private:
+  void drop_blocks() noexcept;
+
   Device device_;
   bool lists_tensors_;
+  bool keeps_blocks_ = true;
+  Owned<ClosingHandle> closing_;
 };
 
 /// A tensor that lives.
