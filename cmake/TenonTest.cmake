@@ -3,14 +3,13 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 
 # GoogleTest's headers are a second of each test file, and those of nlohmann/json two of each that reads what the program
-# writes, so they are compiled once. They alone: a header of ours in there would compile every test anew when it changes.
-# They belong to a program, since a library is compiled with -fPIC.
+# writes, so they are compiled once for each level of optimization. They alone: a header of ours in there would compile every
+# test anew when it changes. They belong to a program, since a library is compiled with -fPIC.
 find_package(nlohmann_json REQUIRED)
-foreach(headers tenon_test_headers tenon_test_json_headers)
-  add_executable(${headers} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
-  target_precompile_headers(${headers} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-endforeach()
-target_precompile_headers(tenon_test_json_headers PRIVATE <nlohmann/json.hpp>)
+
+# What is tested has -O3. A test has -O0, which takes half as long to compile as -O1, where its time goes into what it tests;
+# these have loops of their own.
+set(TENON_TESTS_WITH_LOOPS allocators conformance memory schedules)
 
 # The folder directly under tests/: the label of a test, and tests_LABEL is the target that builds what the label needs.
 function(tenon_test_label out)
@@ -22,11 +21,19 @@ function(tenon_test_label out)
   set(${out} ${label} PARENT_SCOPE)
 endfunction()
 
-# What every C++ file of the tests is compiled with.
-function(tenon_configure_test target)
+function(tenon_test_optimization out)
+  tenon_test_label(label)
+  if(label IN_LIST TENON_TESTS_WITH_LOOPS)
+    set(${out} O1 PARENT_SCOPE)
+  else()
+    set(${out} O0 PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(tenon_configure_test_at target optimization)
   tenon_configure_target(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  tenon_compile_quickly(${target})  # what is tested has -O3
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${optimization}>)
   target_compile_definitions(${target} PRIVATE
     TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TENON_BINARY_DIR="${PROJECT_BINARY_DIR}"
@@ -35,13 +42,35 @@ function(tenon_configure_test target)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 endfunction()
 
-foreach(headers tenon_test_headers tenon_test_json_headers)
-  tenon_configure_test(${headers})
-  target_link_libraries(${headers} PRIVATE GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+# What every C++ file of the tests is compiled with.
+function(tenon_configure_test target)
+  tenon_test_optimization(optimization)
+  tenon_configure_test_at(${target} ${optimization})
+endfunction()
+
+foreach(optimization O0 O1)
+  foreach(headers tenon_test_headers_${optimization} tenon_test_json_headers_${optimization})
+    add_executable(${headers} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cpp)
+    target_precompile_headers(${headers} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    tenon_configure_test_at(${headers} ${optimization})
+    target_link_libraries(${headers} PRIVATE GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+  endforeach()
+  target_precompile_headers(tenon_test_json_headers_${optimization} PRIVATE <nlohmann/json.hpp>)
 endforeach()
 
+# Gives a test, which tenon_configure_test() has seen, the compiled headers; with JSON those of nlohmann/json as well.
+function(tenon_use_test_headers target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JSON" "" "")
+  tenon_test_optimization(optimization)
+  if(arg_JSON)
+    target_precompile_headers(${target} REUSE_FROM tenon_test_json_headers_${optimization})
+  else()
+    target_precompile_headers(${target} REUSE_FROM tenon_test_headers_${optimization})
+  endif()
+endfunction()
+
 add_library(tenon_test_json OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/json.cpp)
-tenon_configure_test(tenon_test_json)
+tenon_configure_test_at(tenon_test_json O1)
 target_link_libraries(tenon_test_json PUBLIC nlohmann_json::nlohmann_json)
 
 # tenon_add_test(NAME [JSON] [PREFIX text] [FILTER cases] sources…): one GoogleTest program, its cases registered one by one
@@ -55,9 +84,9 @@ function(tenon_add_test name)
   target_link_libraries(${name} PRIVATE Tenon::tenon GTest::gtest GTest::gmock GTest::gtest_main)
   if(arg_JSON)
     target_link_libraries(${name} PRIVATE tenon_test_json)
-    target_precompile_headers(${name} REUSE_FROM tenon_test_json_headers)
+    tenon_use_test_headers(${name} JSON)
   else()
-    target_precompile_headers(${name} REUSE_FROM tenon_test_headers)
+    tenon_use_test_headers(${name})
   endif()
   add_dependencies(tests_${label} ${name})
   set(timeout 300)
