@@ -20,10 +20,10 @@ const std::map<std::string, std::string>& without_scope() {
   return *names;
 }
 
-/// The names behind TENON_SCOPE( and TENON_AUTOCAST( in the sources of ops; those of rows are in the row files.
+/// The names behind TENON_SCOPE(, TENON_VIEW( and TENON_AUTOCAST( in the sources of ops; those of rows are in the row files.
 std::set<std::string> names_with_scope() {
   std::set<std::string> names;
-  const std::regex head(R"(TENON_(?:SCOPE|AUTOCAST|AUTOCAST_METHOD)\(([A-Za-z0-9_#]+)[,)])");
+  const std::regex head(R"(TENON_(?:SCOPE|VIEW|AUTOCAST|AUTOCAST_METHOD)\(([A-Za-z0-9_#]+)[,)])");
   for (const auto& file : files_below("framework/tenon/ops", {".cpp"})) {
     const std::string text = read_text(file);
     for (auto it = std::sregex_iterator(text.begin(), text.end(), head); it != std::sregex_iterator(); ++it) {
@@ -78,7 +78,7 @@ TEST(OperatorScope, IsOpenedByEveryPublicOperator) {
     unused.erase(name);
     if (without_scope().contains(name)) return;
     EXPECT_TRUE(opened.contains(name)) << file << ":" << declared.line << ": the operator " << declared.name
-                                       << " opens no scope: TENON_SCOPE or TENON_AUTOCAST at its head";
+                                       << " opens no scope: TENON_SCOPE or TENON_AUTOCAST at its head, or TENON_VIEW";
   };
   for (const auto& path : files_below("framework/tenon/ops", {".h"})) {
     if (shown(path).find("/support/") != std::string::npos || shown(path).find("/autocast/") != std::string::npos)

@@ -41,13 +41,27 @@ Tensor allocate_after(std::initializer_list<const Tensor*> operands, const Dims&
                           result_strides(sizes, {layout(0), layout(1), layout(2)}), dtype);
 }
 
-Tensor alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset) {
-  const TensorImpl& from = tensor.impl();
-  auto impl = make_intrusive<TensorImpl>(from.storage_ptr(), from.dtype());
+namespace {
+
+[[gnu::always_inline]] inline Tensor made_alias(IntrusivePtr<TensorImpl> impl, const TensorImpl& from,
+                                                const Dims& sizes, const Dims& strides, std::int64_t offset) {
   impl->set_strided(sizes, strides, offset);
   impl->share_version(from);
   impl->set_inference(from.is_inference());
   return Tensor(std::move(impl));
+}
+
+}  // namespace
+
+Tensor alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset) {
+  const TensorImpl& from = tensor.impl();
+  return made_alias(make_intrusive<TensorImpl>(from.storage_ptr(), from.dtype()), from, sizes, strides, offset);
+}
+
+Tensor unlisted_alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset) {
+  const TensorImpl& from = tensor.impl();
+  return made_alias(make_intrusive<TensorImpl>(TensorImpl::Unlisted(), from.storage_ptr(), from.dtype()), from, sizes,
+                    strides, offset);
 }
 
 Tensor alias_of(const Tensor& tensor) {

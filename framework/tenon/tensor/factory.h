@@ -33,6 +33,8 @@ TENON_API Tensor allocate_after(std::initializer_list<const Tensor*> operands, c
 /// Another handle on the same memory; shares the version counter, no history.
 TENON_API Tensor alias_of(const Tensor& tensor);
 TENON_API Tensor alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset);
+/// The same for who has asked scopes::wanted() already, and was told 0.
+TENON_API Tensor unlisted_alias_of(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t offset);
 /// The device of options, open, with its index filled in.
 TENON_API DeviceState& state_of(const TensorOptions& options);
 

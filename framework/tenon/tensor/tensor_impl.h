@@ -40,6 +40,10 @@ TENON_API void list_tensor(const TensorImpl* tensor) noexcept;
 
 class TENON_EXPORT TensorImpl final : public RefCounted, public Recycled {
  public:
+  /// For who has asked scopes::wanted() already, and was told 0.
+  struct Unlisted {};
+  [[gnu::always_inline]] TensorImpl(Unlisted /*asked*/, IntrusivePtr<StorageImpl> storage, Dtype dtype)
+      : storage_(std::move(storage)), dtype_(dtype) {}
   [[gnu::always_inline]] TensorImpl(IntrusivePtr<StorageImpl> storage, Dtype dtype)
       : storage_(std::move(storage)), dtype_(dtype) {
     if (scopes::are_lives_wanted()) [[unlikely]]

@@ -11,7 +11,6 @@ namespace tenon {
 using namespace ops;
 
 Tensor Tensor::expand(IntArrayRef sizes, bool) const {
-  TENON_SCOPE(expand, *this, sizes)
   const TensorImpl& self = impl();
   Dims wanted(sizes);
   const int added = wanted.rank() - self.rank();
@@ -35,8 +34,9 @@ Tensor Tensor::expand(IntArrayRef sizes, bool) const {
     }
   }
   const Dims original = self.sizes();
-  return ops::make_view("ExpandBackward0", *this, wanted, expanded_strides(self.sizes(), self.strides(), wanted),
-                        self.offset(), [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
+  return ops::make_view(TENON_VIEW(expand, *this, sizes), "ExpandBackward0", *this, wanted,
+                        expanded_strides(self.sizes(), self.strides(), wanted), self.offset(),
+                        [original](Backward& b) { b.set(0, b.grad().sum_to_size(original)); });
 }
 
 Tensor broadcast_to(const Tensor& self, IntArrayRef sizes) {

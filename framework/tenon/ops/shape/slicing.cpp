@@ -71,7 +71,6 @@ Tensor Tensor::as_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<
 }
 
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
-  TENON_SCOPE(select, *this, dim, index)
   const TensorImpl& self = impl();
   if (self.rank() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
   const int at = wrap_dim(dim, self.rank());
@@ -89,9 +88,11 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   const Dims whole = sizes;
   sizes.erase(at);
   strides.erase(at);
-  return ops::make_view("SelectBackward0", *this, sizes, strides, offset, [whole, at, index](Backward& b) {
-    b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.select(at, index); }));
-  });
+  return ops::make_view(
+      TENON_VIEW(select, *this, dim, index), "SelectBackward0", *this, sizes, strides, offset,
+      [whole, at, index](Backward& b) {
+        b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.select(at, index); }));
+      });
 }
 
 namespace {
@@ -106,7 +107,6 @@ std::int64_t step_by(std::int64_t stride, std::int64_t step) {
 
 Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end,
                      std::int64_t step) const {
-  TENON_SCOPE(slice, *this, dim, start, end, step)
   const TensorImpl& self = impl();
   if (self.rank() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   if (step <= 0) throw Error("slice step must be positive");
@@ -124,9 +124,11 @@ Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start, std::o
   const std::int64_t offset = self.offset() + first * strides[at];
   sizes[at] = last == first ? 0 : (last - first - 1) / step + 1;
   strides[at] = step_by(strides[at], step);
-  return ops::make_view("SliceBackward0", *this, sizes, strides, offset, [whole, at, first, last, step](Backward& b) {
-    b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.slice(at, first, last, step); }));
-  });
+  return ops::make_view(
+      TENON_VIEW(slice, *this, dim, start, end, step), "SliceBackward0", *this, sizes, strides, offset,
+      [whole, at, first, last, step](Backward& b) {
+        b.set(0, embedded(b.grad(), whole, [&](const Tensor& zeros) { return zeros.slice(at, first, last, step); }));
+      });
 }
 Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const {
   TENON_SCOPE(narrow, *this, dim, start, length)

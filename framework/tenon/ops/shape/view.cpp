@@ -24,9 +24,8 @@ Tensor reshaping_view(const char* name, const Tensor& self, const Dims& sizes, c
 }  // namespace
 
 Tensor Tensor::alias() const {
-  TENON_SCOPE(alias, *this)
   const TensorImpl& self = impl();
-  return make_view("AliasBackward0", *this, self.sizes(), self.strides(), self.offset(),
+  return make_view(TENON_VIEW(alias, *this), "AliasBackward0", *this, self.sizes(), self.strides(), self.offset(),
                    [](Backward& b) { b.set(0, b.take_grad()); });
 }
 
@@ -177,7 +176,6 @@ Tensor Tensor::ravel() const {
 }
 
 Tensor Tensor::permute(IntArrayRef dims) const {
-  TENON_SCOPE(permute, *this, dims)
   const TensorImpl& self = impl();
   if (static_cast<int>(dims.size()) != self.rank()) {
     throw Error(
@@ -198,12 +196,13 @@ Tensor Tensor::permute(IntArrayRef dims) const {
     sizes.push_back(self.sizes()[from]);
     strides.push_back(self.strides()[from]);
   }
-  return ops::make_view("PermuteBackward0", *this, sizes, strides, self.offset(), [order](Backward& b) {
-    Dims inverse;
-    inverse.resize(order.rank());
-    for (int i = 0; i < order.rank(); ++i) inverse[static_cast<int>(order[i])] = i;
-    b.set(0, b.grad().permute(inverse));
-  });
+  return ops::make_view(TENON_VIEW(permute, *this, dims), "PermuteBackward0", *this, sizes, strides, self.offset(),
+                        [order](Backward& b) {
+                          Dims inverse;
+                          inverse.resize(order.rank());
+                          for (int i = 0; i < order.rank(); ++i) inverse[static_cast<int>(order[i])] = i;
+                          b.set(0, b.grad().permute(inverse));
+                        });
 }
 
 namespace {
@@ -328,14 +327,13 @@ Tensor Tensor::squeeze(std::int64_t dim) const {
   return reshaping_view("SqueezeBackward1", *this, sizes, strides);
 }
 Tensor Tensor::unsqueeze(std::int64_t dim) const {
-  TENON_SCOPE(unsqueeze, *this, dim)
   const TensorImpl& self = impl();
   const int at = wrap_dim(dim, self.rank() + 1);
   Dims sizes = self.sizes();
   Dims strides = self.strides();
   strides.insert(at, at < self.rank() ? self.sizes()[at] * self.strides()[at] : 1);
   sizes.insert(at, 1);
-  return ops::make_view("UnsqueezeBackward0", *this, sizes, strides, self.offset(),
+  return ops::make_view(TENON_VIEW(unsqueeze, *this, dim), "UnsqueezeBackward0", *this, sizes, strides, self.offset(),
                         [at](Backward& b) { b.set(0, b.grad().squeeze(at)); });
 }
 

@@ -1,7 +1,9 @@
 // How an operator makes a view: the same storage under other sizes and strides, with its backward recorded.
 #pragma once
 
+#include <tenon/ops/scope/operator_scope.h>
 #include <tenon/ops/support/support.h>
+#include <tenon/tensor/factory.h>
 
 #include <utility>
 
@@ -29,4 +31,21 @@ Tensor make_view(const char* name, const Tensor& self, const Dims& sizes, const 
   return result;
 }
 
+/// The same under a scope, `enter` being TENON_VIEW. A view is so short that the questions of its scope and of its
+/// tensor would show: this asks once for both.
+template <class Enter, class Formula>
+Tensor make_view(const Enter& enter, const char* name, const Tensor& self, const Dims& sizes, const Dims& strides,
+                 std::int64_t offset, Formula formula) {
+  if (scopes::wanted() != 0) [[unlikely]] {
+    const OperatorScope scope = enter();
+    return make_view(name, self, sizes, strides, offset, std::move(formula));
+  }
+  Tensor result = unlisted_alias_of(self, sizes, strides, offset);
+  record_view(self, result, record<0>(name, {&self}, std::move(formula)));
+  return result;
+}
+
 }  // namespace tenon::ops
+
+/// The scope of an operator that ends with make_view(): its name, then its operands, as in TENON_SCOPE.
+#define TENON_VIEW(name, ...) [&] { return ::tenon::ops::OperatorScope(#name __VA_OPT__(, ) __VA_ARGS__); }
