@@ -53,7 +53,12 @@ TEST(NamesOfFunctions, AreLeftWithoutParametersAndUnnamedNamespaces) {
       {"my_operator<(int)>(char)", "my_operator<(int)>"},
       {"operators<(int)>(char)", "operators<(int)>"},
       {"operator_<(int)>(char)", "operator_<(int)>"},
-      {"A<operator<(int)>", "A<operator<(int)>"}};
+      {"A<operator<(int)>", "A<operator<(int)>"},
+      {"decltype ((f)(x)) a::g<int>(int)", "a::g<int>"},
+      {"decltype(auto) a::g<int>(int)", "a::g<int>"},
+      {"decltype ((h)(x)) (anonymous namespace)::g<int>(int)", "g<int>"},
+      {"decltypes(int)", "decltypes"},
+      {"std::vector<int> a::g<int>(int)", "std::vector<int> a::g<int>"}};
   for (const auto& [name, wanted] : names) EXPECT_EQ(without_parameters(name), wanted) << name;
 }
 
@@ -82,14 +87,28 @@ TEST(OwnFrames, AreNotThoseOfAFolderOrLibraryOfSomebodyElse) {
 
 TEST(OwnFrames, AreNotThoseWhoseNameBeginsLikeALibrarys) {
   for (const std::string begin :
-       {"_object*", "torch::", "c10::", "at::", "void at::", "THP", "_Py", "Py", "pymain_", "pyrun_", "std::", "_start",
-        "__libc_", "execute_native_thread", "__interceptor_", "__tsan_", "pybind11::", "CLI::"}) {
+       {"_object*", "torch::", "c10::", "at::", "THP", "_Py", "Py", "pymain_", "pyrun_", "std::", "_start", "__libc_",
+        "execute_native_thread", "__interceptor_", "__tsan_", "pybind11::", "CLI::"}) {
     EXPECT_FALSE(is_own({begin + "f", "/project/a.cpp", 1})) << begin;
     EXPECT_FALSE(is_own({begin, "/project/a.cpp", 1})) << begin;
     EXPECT_TRUE(is_own({begin + "f", "/project/a.py", 1})) << "a name of Python's may begin with " << begin;
     EXPECT_TRUE(is_own({"x" + begin, "/project/a.cpp", 1})) << begin;
     EXPECT_TRUE(is_own({begin.substr(0, begin.size() - 1), "/project/a.cpp", 1})) << begin;
   }
+}
+
+TEST(OwnFrames, OfATemplateAreWhoseItsNameIsAndNotItsResult) {
+  for (const char* name :
+       {"void at::f<int>(int)", "std::vector<int, a> at::f<int>(int)", "decltype ((f(x)).g(y)) at::f<int>(int)",
+        "unsigned long std::f<int>(int)", "decltype(auto) torch::(anonymous namespace)::f<int>()",
+        "std::function<void (int)>::operator()(int) const", "mine::Result std::operator+ <char>(int)"})
+    EXPECT_FALSE(is_own({name, "/project/a.cpp", 1})) << name;
+  for (const char* name :
+       {"std::vector<int, a> mine::f<int>(int)", "at::Tensor mine::f<int>(at::Tensor)",
+        "decltype ((std::f(x)).g(y)) mine::f<int>(int)", "mine::A::operator std::string() const",
+        "mine::A::operator unsigned std::size() const", "mine::{lambda(int std::x)#1}::operator()(int) const",
+        "mine::f(int) std::g", "std::vector<int> (anonymous namespace)::f<int>(int)"})
+    EXPECT_TRUE(is_own({name, "/project/a.cpp", 1})) << name;
 }
 
 TEST(OwnFrames, OfTenonAreNoneByTheirFileOrTheirName) {
@@ -99,7 +118,11 @@ TEST(OwnFrames, OfTenonAreNoneByTheirFileOrTheirName) {
   for (const char* file : {"/lib/libtenon.s", "/tenon.so", "/opt/tenon", "/opt/bin/tenons", "/framework/tenons/a.h",
                            "/libtenon.so.1/a.cpp", "my_tenon"})
     EXPECT_TRUE(is_own({"f", file, 1})) << file;
-  for (const char* name : {"tenon::f", "void tenon::f<int>(int)", "std::vector tenon::f(int)", "unsigned int tenon::f"})
+  for (const char* name :
+       {"tenon::f", "void tenon::f<int>(int)", "std::vector tenon::f(int)", "unsigned int tenon::f",
+        "std::vector<tenon::Tensor> tenon::f<int>(int)",
+        "decltype ((((declval<tenon::nn::LinearImpl&>)()).forward)({parm#1}...)) "
+        "tenon::nn::ModuleHolder<tenon::nn::LinearImpl>::operator()<tenon::Tensor>(tenon::Tensor&&)"})
     EXPECT_FALSE(is_own({name, "/project/a.cpp", 1})) << name;
   for (const char* name :
        {"mine::tenon::f", "f(int, tenon::Tensor)", "f(int) tenon::g", "F< tenon::G>::f", "tenon", "tenon:"})

@@ -12,24 +12,12 @@ namespace {
 
 constexpr std::size_t kNamedFrames = 3;
 /// Of functions in C++ and C; a name of Python's has a file that ends in .py.
-constexpr std::string_view kLibraryNames[] = {"_object*",  // of a binding, in front of its name
-                                              "torch::",
-                                              "c10::",
-                                              "at::",
-                                              "void at::",
-                                              "THP",
-                                              "_Py",
-                                              "Py",
-                                              "pymain_",
-                                              "pyrun_",
-                                              "std::",
-                                              "_start",
-                                              "__libc_",
-                                              "execute_native_thread",
-                                              "__interceptor_",  // of a sanitizer, linked into the program
-                                              "__tsan_",
-                                              "pybind11::",
-                                              "CLI::"};
+constexpr std::string_view kLibraryNames[] = {
+    "_object*",  // of a binding, in front of its name
+    "torch::",        "c10::",      "at::",  "THP",    "_Py",     "Py",
+    "pymain_",        "pyrun_",     "std::", "_start", "__libc_", "execute_native_thread",
+    "__interceptor_",  // of a sanitizer, linked into the program
+    "__tsan_",        "pybind11::", "CLI::"};
 
 std::string_view file_name(const StackFrame& frame) {
   return std::string_view(frame.file).substr(frame.file.find_last_of('/') + 1);
@@ -39,11 +27,62 @@ bool begins_with_one_of(std::string_view name, std::initializer_list<std::string
   return std::ranges::any_of(beginnings, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
-/// Without the type that a template's name begins with.
+/// Behind the bracket that closes the one at `open`; npos where none does.
+std::size_t behind_bracket(std::string_view name, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < name.size(); ++i) {
+    if (name[i] == '(') ++depth;
+    if (name[i] == ')' && --depth == 0) return i + 1;
+  }
+  return std::string_view::npos;
+}
+
+bool is_of_a_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+constexpr std::string_view kOperator = "operator";
+
+/// Whether a name ends in "operator", or a word that does is a name of its own.
+bool ends_in_operator(std::string_view name) {
+  if (!name.ends_with(kOperator)) return false;
+  if (name.size() == kOperator.size()) return true;
+  const char before = name[name.size() - kOperator.size() - 1];
+  return before == ':' || before == ' ' || before == '*' || before == '&';
+}
+
+/// Whether it is the name of an operator, or the beginning of one: what follows "operator" may have spaces.
+bool begins_operator(std::string_view name) {
+  const std::size_t end = name.find(kOperator) + kOperator.size();
+  return name.find(kOperator) != std::string_view::npos && ends_in_operator(name.substr(0, end)) &&
+         (end == name.size() || !is_of_a_word(name[end]));
+}
+
+/// Without the type that the name of a template begins with: "tenon::f<int>(int)" of "decltype (g(x))
+/// tenon::f<int>(int)".
 std::string_view without_result(std::string_view name) {
-  const std::size_t space = name.find(" tenon::");
-  const bool is_result = space != std::string_view::npos && space < name.find_first_of("(<");
-  return is_result ? name.substr(space + 1) : name;
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  std::size_t begin = 0;
+  int braces = 0;   // "{lambda(int)#1}" is a name
+  int corners = 0;  // so is "<int (*)(char)>"; signs of an operator come behind all that is looked for
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '{') ++braces;
+    if (name[i] == '}') --braces;
+    if (name[i] == '<') ++corners;
+    if (name[i] == '>') --corners;
+    if (braces > 0 || corners > 0) continue;
+    const std::string_view word = name.substr(begin, i - begin);
+    const bool is_decltype = word == "decltype" || word == "decltype ";
+    if (name[i] == ' ' && !is_decltype && !begins_operator(word)) begin = i + 1;
+    if (name[i] != '(') continue;
+    if (name.substr(i).starts_with(kUnnamed)) {
+      i += kUnnamed.size() - 1;
+    } else if (is_decltype) {
+      i = behind_bracket(name, i) - 1;
+      if (i >= name.size()) break;
+    } else {
+      break;
+    }
+  }
+  return name.substr(begin);
 }
 
 /// Functions of Tenon's library and program: by where they are, or by their name.
@@ -77,7 +116,9 @@ bool is_boilerplate(const StackFrame& frame) {
   for (const char* part : {"/Python/", "/Objects/", "/Modules/", "/Include/"}) {  // CPython's own folders
     if (frame.file.find(part) != std::string::npos) return true;
   }
-  return std::ranges::any_of(kLibraryNames, [&](std::string_view begin) { return frame.name.starts_with(begin); });
+  const std::string_view name =
+      frame.name.starts_with(kLibraryNames[0]) ? kLibraryNames[0] : without_result(frame.name);
+  return std::ranges::any_of(kLibraryNames, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 /// Of a stack without a frame of the program's own, as one of the backward pass is: the operator, which says more than
@@ -89,27 +130,6 @@ std::size_t telling_frame(std::span<const StackFrame> frames) {
   }
   return 0;
 }
-
-/// Behind the bracket that closes the one at `open`; npos where none does.
-std::size_t behind_bracket(std::string_view name, std::size_t open) {
-  int depth = 0;
-  for (std::size_t i = open; i < name.size(); ++i) {
-    if (name[i] == '(') ++depth;
-    if (name[i] == ')' && --depth == 0) return i + 1;
-  }
-  return std::string_view::npos;
-}
-
-/// Whether a name ends in "operator", or a word that does is a name of its own.
-bool ends_in_operator(std::string_view name) {
-  constexpr std::string_view kWord = "operator";
-  if (!name.ends_with(kWord)) return false;
-  if (name.size() == kWord.size()) return true;
-  const char before = name[name.size() - kWord.size() - 1];
-  return before == ':' || before == ' ' || before == '*' || before == '&';
-}
-
-bool is_of_a_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
 
@@ -130,6 +150,7 @@ std::vector<std::size_t> own_frames(std::span<const StackFrame> frames) {
 
 std::string without_parameters(std::string_view name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  if (name.starts_with("decltype")) name = without_result(name);
   std::string shorter;
   int braces = 0;   // "{lambda(int)#1}" is a name
   int corners = 0;  // so is "<int (*)(char)>"
