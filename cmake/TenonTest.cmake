@@ -9,7 +9,7 @@ find_package(nlohmann_json REQUIRED)
 
 # What is tested has -O3. A test has -O0, which takes half as long to compile as -O1, where its time goes into what it tests;
 # these have loops of their own.
-set(TENON_TESTS_WITH_LOOPS allocators conformance memory schedules)
+set(TENON_TESTS_WITH_LOOPS allocators architecture conformance memory schedules)
 
 # The folder directly under tests/: the label of a test, and tests_LABEL is the target that builds what the label needs.
 function(tenon_test_label out)
