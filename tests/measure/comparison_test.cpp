@@ -51,6 +51,16 @@ TEST(ComparisonFilter, AStarStandsForAnythingAndAWordMayStandAnywhere) {
   EXPECT_TRUE(passes(found, {"nothing", "res*"})) << "one of several is enough";
 }
 
+TEST(ComparisonFilter, OfAFieldAWordStandsInThatFieldAndOfNoneInTheName) {
+  ResultCase found;
+  found.fields = {{"trace", "gpt2"}, {kAllocatorField, "caching"}};
+  found.name = "gpt2, lr=caching";
+  EXPECT_TRUE(passes(found, {"trace=gpt*"}));
+  EXPECT_TRUE(passes(found, {"allocator=cach"}));
+  EXPECT_FALSE(passes(found, {"trace=caching"})) << "it is another field's";
+  EXPECT_TRUE(passes(found, {"lr=caching"})) << "no field is called so: the name has it";
+}
+
 TEST(Compare, WhatEachSetHasLeftOverOfOnePluginIsOneCaseByThePluginsName) {
   const Comparison comparison = compare({set_of("a", {replay_of("caching"), replay_of("buddy:chunk=1")}),
                                          set_of("b", {replay_of("caching"), replay_of("buddy:chunk=2")})},
@@ -91,6 +101,16 @@ TEST(Compare, OfTwoThatOneSetHasLeftOverNoneIsChosen) {
                set_of("b", {replay_of("caching"), replay_of("buddy:chunk=2")})},
               {});
   EXPECT_THAT(names(comparison), ElementsAre("t, caching", "t, buddy:chunk=1", "t, buddy:chunk=3", "t, buddy:chunk=2"));
+}
+
+TEST(Compare, AChangeOfAnAllocatorIsSaidOnceHoweverManyCasesHaveIt) {
+  const auto of = [](const std::string& options) {
+    std::vector<ResultCase> cases = {replay_of("buddy:" + options), replay_of("buddy:" + options)};
+    cases[1].fields[0].second = "u";
+    cases[1].name = "u, buddy:" + options;
+    return set_of(options, std::move(cases));
+  };
+  EXPECT_EQ(compare({of("chunk=1"), of("chunk=2")}, {}).allocators.size(), 1u);
 }
 
 TEST(Compare, AFigureIsTheSameWhereEverySetHasItAndWithTheSameValue) {

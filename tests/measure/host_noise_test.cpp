@@ -43,6 +43,24 @@ TEST(HostNoiseLimits, WhatWasStolenIsAShareOfTheTimeInBetween) {
   EXPECT_EQ(host_noise(before, before).stolen_share, 0) << "no time has passed";
 }
 
+TEST(HostNoiseLimits, OfABenchIsThatOfItsHostBesidesTheSpread) {
+  const HostState before{.load = 0.25, .stolen_s = 50, .all_s = 100, .governor = "g"};
+  const HostState after{.load = 9, .stolen_s = 54, .all_s = 140, .governor = "h"};
+  const HostNoise noise = host_noise(before, after, BenchResult());
+  EXPECT_NEAR(noise.stolen_share, 0.1, 1e-12);
+  EXPECT_EQ(noise.load, 0.25);
+  EXPECT_EQ(noise.governor, "g");
+  EXPECT_EQ(noise.harness_spread, 0);
+}
+
+TEST(HostState, KnowsTheTimeOfAllProcessorsAndWhatOfItWasStolen) {
+  const HostState state = host_state();
+  EXPECT_GT(state.all_s, 0);
+  EXPECT_GE(state.stolen_s, 0);
+  EXPECT_LT(state.stolen_s, state.all_s);
+  EXPECT_GE(state.load, 0);
+}
+
 TEST(HostNoiseLimits, TheSpreadOfTheHarnessIsThatOfItsMiddleHalf) {
   BenchResult result;
   result.cells.resize(2);

@@ -218,6 +218,25 @@ TEST(AveragesByModule, OfARootHoldTheRootsThatItCalls) {
             rows.find("Critic")->self_cpu_time_total + rows.find("Discriminator")->cpu_time_total);
 }
 
+/// A module of a one-letter name, and a layer below it.
+struct LetterImpl : nn::Module {
+  LetterImpl() { a = register_module("a", nn::Sequential(nn::Linear(8, 8))); }
+  Tensor forward(const Tensor& x) { return a->forward(x); }
+  nn::Sequential a;
+};
+TENON_MODULE(Letter);
+
+TEST(AveragesByModule, OfAModuleOfOneLetterHoldWhatIsBelowIt) {
+  Letter model;
+  Profile profile;
+  record(profile, [&] { model(ones({2, 8})); });
+  const AverageList rows = profile.key_averages(GroupBy::kModule);
+  ASSERT_TRUE(rows.find("a") != nullptr && rows.find("a.0") != nullptr) << rows.table();
+  EXPECT_GT(rows.find("a.0")->self_cpu_time_total, 0);
+  EXPECT_NEAR(rows.find("a")->cpu_time_total,
+              rows.find("a")->self_cpu_time_total + rows.find("a.0")->self_cpu_time_total, 1e-6);
+}
+
 TEST(AveragesByModule, HaveOperationsAsTotals) {
   SmallTraining training;
   Profile profile({.with_flops = true});

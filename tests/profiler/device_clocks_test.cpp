@@ -293,6 +293,21 @@ TEST_F(DeviceClocks, WhatADeviceDidUnaskedIsNobodysAndInAPauseNotShown) {
   EXPECT_THAT(names, testing::ElementsAre("first", "second"));
 }
 
+TEST_F(DeviceClocks, WhatADeviceTracedLiesAsFarApartAsItSays) {
+  Profile profile;
+  profile.start();
+  run(traced, 1);
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  for (const std::int64_t later_ns : {0, 5'000'500})
+    traits().ran_else.push_back({.name = "ran", .stream = 9, .begin_ns = now + later_ns, .end_ns = now + later_ns + 1});
+  profile.stop();
+  std::vector<double> starts;
+  for (const auto& ran : profile.recording().device_events)
+    if (ran.stream == 9) starts.push_back(ran.start_us);
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_NEAR(starts[1] - starts[0], 5000.5, 1e-3);
+}
+
 TEST_F(DeviceClocks, AKernelInAKernelIsTheInnersAlone) {
   Profile profile;
   profile.start();

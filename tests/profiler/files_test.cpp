@@ -65,6 +65,7 @@ TEST(MemoryHistory, IsThatOfOneDevice) {
     return bytes;
   };
   EXPECT_THAT(sizes(Device(kCPU)), ::testing::ElementsAre(100)) << "page-locked memory is another allocator's";
+  EXPECT_THAT(sizes(Device(kSimulated, 0)), ::testing::ElementsAre(200));
   EXPECT_THAT(sizes(Device(kSimulated, 1)), ::testing::ElementsAre(300));
   EXPECT_THAT(sizes(Device(kSimulated)), ::testing::ElementsAre(200, 300)) << "without an index: all of that kind";
 }
@@ -162,6 +163,19 @@ TEST(MemoryHistory, IsTheTextThatReplayReadsWithMarksBehindTheLastEvent) {
       text_of(path),
       "# name: profiler\n# device: cpu\na 0 50 0\nm recording starts\n#t 1\na 1 1 4\n#t +1\nf 0\nm step 1\n#t +1\n"
       "f 1\n#t +1\na 2 6 0\nm step 2\n");
+}
+
+TEST(MemoryHistory, SaysWhereTheRecordingStartsIfAnythingLivedBefore) {
+  profiler::Recording recording;
+  recording.has_memory = true;
+  recording.memory = {{.time_ns = 1000, .address = 1, .bytes = 8, .device = Device(kCPU, 0)}};
+  const std::string path = scratch_folder() + "starts.trace";
+  profiler::write_memory_history(recording, path, kCPU);
+  EXPECT_EQ(text_of(path), "# name: profiler\n# device: cpu\n#t 1\na 0 8 0\n");
+  recording.beginnings = {{.device = Device(kCPU, 0), .bytes = 1}};
+  profiler::write_memory_history(recording, path, kCPU);
+  EXPECT_EQ(text_of(path), "# name: profiler\n# device: cpu\na 0 1 0\nm recording starts\n#t 1\na 1 8 0\n")
+      << "a byte of which only the sum is known is a block, too";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Starting, stopping, schedules; threads that go on while recording begins and ends; nothing where it is off.
 #include "profiler/small_model.h"
 
+#include <tenon/autograd/function.h>
 #include <tenon/core/error.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/device/device_state.h>
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -120,7 +122,8 @@ TEST(Profile, RefusesToBeStoppedBeforeItHasStartedAndReadWhileItRecords) {
   EXPECT_THROW(profile.step(), Error);
   profile.start();
   EXPECT_THROW(profile.start(), Error);
-  EXPECT_THROW(profile.key_averages(), Error);
+  EXPECT_THAT([&] { profile.key_averages(); }, ThrowsMessage<Error>(HasSubstr("the profiler is recording")))
+      << "in the first recording, too, of which nothing is there yet";
   profile.stop();
 }
 
@@ -235,6 +238,29 @@ TEST(Profile, LeavesModulesOutWhereTheyAreNotWanted) {
   profile.stop();
   for (const profiler::Event& event : profile.recording().events) EXPECT_NE(event.kind, profiler::EventKind::kModule);
   EXPECT_NE(profile.key_averages().find("aten::linear"), nullptr);
+}
+
+/// A function of the program: its node is made in no operator.
+struct Twice : autograd::Function<Twice> {
+  static Tensor forward(autograd::AutogradContext*, const Tensor& x) { return x.mul(2); }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list gradients) {
+    return {gradients[0].mul(2)};
+  }
+};
+
+TEST(Profile, KnowsTheNodesOfOperatorsAndNoneOfALabel) {
+  Profile profile;
+  profile.start();
+  {
+    const profiler::record_function label("label");
+    const Tensor x = Twice::apply(ones({2}, requires_grad())).div(2);
+  }
+  profile.stop();
+  const auto& events = profile.recording().events;
+  const auto of = [&](const std::string& name) { return *std::ranges::find(events, name, &profiler::Event::name); };
+  EXPECT_EQ(of("label").node, nullptr);
+  EXPECT_EQ(of("label").sequence, 0u);
+  EXPECT_NE(of("aten::div").node, nullptr);
 }
 
 TEST(Profile, TellsTheMarksOfARun) {
