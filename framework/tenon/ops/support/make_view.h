@@ -5,6 +5,7 @@
 #include <tenon/ops/support/support.h>
 #include <tenon/tensor/factory.h>
 
+#include <cstddef>
 #include <utility>
 
 namespace tenon::ops {
@@ -31,21 +32,42 @@ Tensor make_view(const char* name, const Tensor& self, const Dims& sizes, const 
   return result;
 }
 
-/// The same under a scope, `enter` being TENON_VIEW. A view is so short that the questions of its scope and of its
-/// tensor would show: this asks once for both.
-template <class Enter, class Formula>
-Tensor make_view(const Enter& enter, const char* name, const Tensor& self, const Dims& sizes, const Dims& strides,
-                 std::int64_t offset, Formula formula) {
-  if (scopes::wanted() != 0) [[unlikely]] {
-    const OperatorScope scope = enter();
-    return make_view(name, self, sizes, strides, offset, std::move(formula));
+/// The scope of a view: the operator's name, and how many operands it has, of which the first alone is a tensor.
+struct ViewScope {
+  const char* name;
+  std::size_t operands;
+};
+template <class... Operands>
+[[gnu::always_inline]] inline ViewScope view_scope(const char* name, const Operands&... /*operands*/) {
+  return {name, sizeof...(Operands)};
+}
+
+/// make_view() where somebody is told, apart: it is not to be in the way of the other.
+template <class Formula>
+[[gnu::cold, gnu::noinline]] Tensor make_told_view(ViewScope of, const char* name, const Tensor& self,
+                                                   const Dims& sizes, const Dims& strides, std::int64_t offset,
+                                                   Formula formula) {
+  scopes::Scope scope;
+  if (scopes::is_listening()) {
+    const scopes::Operand operands[8] = {operand_of(self)};
+    enter_operator(scope, of.name, {operands, of.operands});
   }
+  return make_view(name, self, sizes, strides, offset, std::move(formula));
+}
+
+/// The same under a scope, TENON_VIEW. A view is so short that the questions of its scope and of its tensor would show:
+/// this asks once for both.
+template <class Formula>
+[[gnu::always_inline]] inline Tensor make_view(ViewScope of, const char* name, const Tensor& self, const Dims& sizes,
+                                               const Dims& strides, std::int64_t offset, Formula formula) {
+  if (scopes::wanted() != 0) [[unlikely]]
+    return make_told_view(of, name, self, sizes, strides, offset, std::move(formula));
   Tensor result = unlisted_alias_of(self, sizes, strides, offset);
-  record_view(self, result, record<0>(name, {&self}, std::move(formula)));
+  record_view(self, result, must_record({&self}) ? record<0>(name, {&self}, std::move(formula)) : Recording());
   return result;
 }
 
 }  // namespace tenon::ops
 
 /// The scope of an operator that ends with make_view(): its name, then its operands, as in TENON_SCOPE.
-#define TENON_VIEW(name, ...) [&] { return ::tenon::ops::OperatorScope(#name __VA_OPT__(, ) __VA_ARGS__); }
+#define TENON_VIEW(name, ...) ::tenon::ops::view_scope(#name, __VA_ARGS__)
