@@ -37,6 +37,7 @@ struct ViewScope {
   const char* name;
   std::size_t operands;
 };
+/// For TENON_VIEW.
 template <class... Operands>
 [[gnu::always_inline]] inline ViewScope view_scope(const char* name, const Operands&... /*operands*/) {
   return {name, sizeof...(Operands)};
