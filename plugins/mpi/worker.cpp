@@ -184,6 +184,7 @@ bool Worker::is_over() {
     if (!is_leaving_ || (to_abort_ && !has_failed_)) return false;
     for (const auto& group : groups_)
       if (!group->inbox.empty() || group->has_work()) return false;
+    see_groups_locked();  // whoever was left since the last turn is told of before the last word
   }
   const auto now = Clock::now();
   if (leaving_since_ == Clock::time_point{}) leaving_since_ = now;
@@ -201,14 +202,18 @@ bool Worker::is_over() {
   return control_->is_flushed();
 }
 
+void Worker::see_groups_locked() {
+  seen_groups_.clear();
+  for (const auto& group : groups_) seen_groups_.push_back(group.get());
+}
+
 void Worker::take_inbox() {
   std::optional<DistributedError> to_abort;
   {
     const std::lock_guard lock(mutex_);
     if (to_abort_ && !has_failed_) to_abort = to_abort_;
-    seen_groups_.clear();
+    see_groups_locked();
     for (const auto& group : groups_) {
-      seen_groups_.push_back(group.get());
       begin_comparing(*group);
       for (; !group->inbox.empty(); group->inbox.pop_front()) group->waiting.push_back(std::move(group->inbox.front()));
     }

@@ -113,6 +113,8 @@ class Worker {
 
   void run();
   bool is_over();
+  /// The groups that there are by now; under mutex_.
+  void see_groups_locked();
   void take_inbox();
   bool advance_operations();
   bool advance(Group& group);

@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace tenon::test {
@@ -207,6 +209,16 @@ TEST(MpiCollectives, ATagThatMpiDoesNotHaveIsRefused) {
 }
 
 TEST(MpiCollectives, AMonitoredBarrierThatAllComeToPasses) { ranks()->monitored_barrier(std::chrono::seconds(30)); }
+
+// MPI uses the number of a closed communicator again: what came after a rank's last word was heard in the next one, and
+// ranks that it was slow in had "closed its communicator".
+TEST(MpiCollectives, ACommunicatorThatIsClosedAtOnceLeavesNothingToTheNext) {
+  for (int i = 0; i < 40; ++i) {
+    { const OtherRanks closed_at_once("mpi:timeout=60"); }
+    if (rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ASSERT_NO_THROW(ranks()->barrier({})->wait()) << "round " << i;
+  }
+}
 
 TEST(MpiCollectives, AProcessHasOneCommunicatorAtATime) {
   EXPECT_EQ(ranks()->size(), 4);
