@@ -177,6 +177,13 @@ TEST_F(MemoryApi, ASnapshotShowsSegmentsBlocksAndHistory) {
   EXPECT_TRUE(memory_snapshot(fake()).events.empty());
 }
 
+TEST_F(MemoryApi, ASnapshotOfAHistoryWithoutStacksHasTheEmptyOneAlone) {
+  record_memory_history({}, fake());
+  allocator().deallocate(allocator().allocate({.bytes = 512}));
+  EXPECT_EQ(memory_snapshot(fake()).stacks.stacks, CallStacks::only_stack_0());
+  stop_memory_history(fake());
+}
+
 TEST_F(MemoryApi, TheHistoryGoesOnAcrossASwapOfAllocators) {
   record_memory_history({}, fake());
   allocator().deallocate(allocator().allocate({.bytes = 512}));
@@ -315,11 +322,11 @@ TEST(MemorySummary, IsPyTorchsTableToTheCharacter) {
 
 TEST(MemorySummary, LargeFiguresChangeTheirUnitWithTheTotalOfTheColumn) {
   MemoryStats stats;
-  stats.allocated_bytes = {.current = static_cast<std::int64_t>(2048 * GiB), .peak = 786431};
+  stats.allocated_bytes = {.current = static_cast<std::int64_t>(2048 * GiB), .peak = 786431, .allocated = 786432};
   stats.allocations = {.current = 750000, .peak = 749999, .allocated = 750'000'000'000};
   const std::string text = memory_summary_of(memory_stats_table(stats), 3, true);
   EXPECT_THAT(text, HasSubstr("device ID 3 "));
-  EXPECT_THAT(text, HasSubstr("| Allocated memory      |   2048 GiB | 786431 B   |"));
+  EXPECT_THAT(text, HasSubstr("| Allocated memory      |   2048 GiB | 786431 B   |    768 KiB |"));
   EXPECT_THAT(text, HasSubstr("| Allocations           |     750 K  |  749999    |  750000 M  |"));
 }
 

@@ -1,5 +1,6 @@
 // Mistakes in a configuration: each is told with its place, the offending text and what was meant.
 #include <tenon/runtime/config/config.h>
+#include <tenon/runtime/config/toml_reader.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 
 #include "runtime/fixture.h"
@@ -152,6 +153,14 @@ TEST_F(ConfigMistake, AnUnknownDeviceIsTold) {
   EXPECT_THAT(mistake("[device]\nname = \"cpu:one\"\n"), HasSubstr("exp.toml:2:8: "));
 }
 
+TEST_F(ConfigMistake, DevicesOfABatchAreOfOneKindAndEachStandsThereOnce) {
+  EXPECT_THAT(mistake("[device]\nnames = [\"cpu:0\", \"simulated:0\"]\n"),
+              AllOf(HasSubstr("exp.toml:2:9: "),
+                    HasSubstr("device.names has simulated:0 beside cpu:0: they must be of one kind")));
+  EXPECT_THAT(mistake("[device]\nnames = [\"cpu\", \"cpu:0\"]\n"),
+              HasSubstr("device.names has cpu:0 twice: each device takes one part of a batch"));
+}
+
 TEST_F(ConfigMistake, AMistakeInTheFileDoesNotHideBehindTheCommandLine) {
   EXPECT_THAT(mistake("[train]\nepochs = \"x\"\n", {"train.epochs=2"}), HasSubstr("exp.toml:2:10: "));
 }
@@ -185,6 +194,21 @@ TEST_F(ConfigMistake, TextThatIsNoTomlHasItsPlace) {
               HasSubstr("exp.toml:2:1: a key of more than 16 parts"));
   EXPECT_THAT(mistake("x = " + std::string(2 << 20, '1')), HasSubstr("larger than a mebibyte"));
   EXPECT_THAT(mistake("x = \"\xff\xfe\"\n"), HasSubstr("exp.toml:1:"));
+}
+
+TEST_F(ConfigMistake, AMebibyteIsReadAndAByteMoreIsRefused) {
+  std::string text = "x = 1\n#";
+  text.resize(MiB, ' ');
+  EXPECT_EQ(read_toml(text, "large.toml").size(), 1U);
+  text += ' ';
+  EXPECT_THAT(message_of<ConfigError>([&] { read_toml(text, "large.toml"); }),
+              HasSubstr("large.toml: larger than a mebibyte"));
+}
+
+TEST_F(ConfigMistake, ATableIsNoValueOfASetting) {
+  EXPECT_TRUE(read_toml_value("[1, 2]").has_value());
+  EXPECT_FALSE(read_toml_value("{ a = 1 }").has_value());
+  EXPECT_FALSE(read_toml_value("{}").has_value());
 }
 
 TEST_F(ConfigMistake, AFileThatIsNotThereIsNamed) {

@@ -119,6 +119,23 @@ TEST_F(ConfigOf, TheHistoryOfASettingIsExplained) {
   EXPECT_EQ(explained(all, "train.lr").winner.str(), "default");
 }
 
+TEST_F(ConfigOf, WhatMayBeRecordedIsExplainedWithItsFiles) {
+  EXPECT_EQ(explained(load_text(folder_, "").explain(), "report.record").help,
+            "what else is written: trace (memory.tenon), text (memory.trace.gz), snapshot (memory.pickle), chrome "
+            "(memory.chrome.json), folded (memory.folded), tensorboard");
+}
+
+TEST_F(ConfigOf, SectionsOfTheLayersAboveStandBeforeTheReport) {
+  const std::string resolved = load_text(folder_, "").resolved_toml();
+  std::size_t last = 0;
+  for (const char* section : {"\n[distributed]\n", "\n[train]\n", "\n[report]\n"}) {
+    const std::size_t place = resolved.find(section);
+    ASSERT_NE(place, std::string::npos) << section << resolved;
+    EXPECT_GT(place, last) << section;
+    last = place;
+  }
+}
+
 TEST_F(ConfigOf, VariablesReachNestedSections) {
   ::setenv("TENON_ALLOCATOR__TINY__CHUNK", "8KiB", 1);
   EXPECT_EQ(load_text(folder_, "allocator.name = \"tiny\"").experiment().allocator.options.size("chunk"), 8 * KiB);

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <cstring>
 #include <random>
 #include <string>
@@ -100,6 +102,33 @@ TEST(PluginFile, ASegmentMayEndWithTheFileAndNotBehindIt) {
     }
     EXPECT_EQ(said.find(words) != std::string::npos, behind == 1) << said;
   }
+}
+
+TEST(PluginFile, ASymbolTableBehindTheFileIsDamageAndNoLibraryWithoutADescriptor) {
+  const Folder folder;
+  std::string bytes = read_bytes(fixture("tiny"));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  Elf64_Shdr section;
+  std::size_t at = header.e_shoff;
+  do {
+    std::memcpy(&section, bytes.data() + at, sizeof section);
+    at += header.e_shentsize;
+  } while (section.sh_type != SHT_DYNSYM);
+  section.sh_offset = bytes.size();
+  std::memcpy(bytes.data() + at - header.e_shentsize, &section, sizeof section);
+  EXPECT_THAT(refusal(folder.write("moved.so", bytes)),
+              AllOf(HasSubstr("damaged or truncated: its symbol table cannot be read ("), HasSubstr("build it again")));
+}
+
+TEST(PluginFile, IsClosedAgainThoughItHadTheNumberOfStandardInput) {
+  const int input = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  inspect_plugin_file(fixture("tiny"));
+  const bool is_closed = ::fcntl(STDIN_FILENO, F_GETFD) < 0;
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
+  EXPECT_TRUE(is_closed);
 }
 
 TEST(PluginFile, AnOrdinaryLibraryIsToldHowToBecomeAPlugin) {

@@ -108,6 +108,14 @@ TEST_F(PluginLoader, ARegistrationThatFailsLeavesNothingBehind) {
   EXPECT_THAT(allocator_names(), Not(Contains("fresh")));
 }
 
+TEST_F(PluginLoader, WhatAPluginAddsLaterThanInItsRegisterFunctionIsRefused) {
+  for (const std::string what : {"allocator", "backend", "communicator"}) {
+    const StackConfig config = allocator_from_spec(fixture("late").string() + ":adds=" + what);
+    EXPECT_THAT(message_of<PluginError>([&] { AllocatorStack::make(find_backend("cpu").device(0).memory(), config); }),
+                AllOf(HasSubstr("late.so"), HasSubstr(what + "s are added by its register function only")));
+  }
+}
+
 TEST_F(PluginLoader, AnAllocatorIsFoundByNameByPathOrInAnyPluginOfTheFolders) {
   EXPECT_EQ(find_allocator(fixture("tiny").string()).name, "tiny");
   EXPECT_EQ(find_allocator("tiny").name, "tiny");

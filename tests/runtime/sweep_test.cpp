@@ -63,6 +63,14 @@ TEST_F(Sweep, MayStandOnTheCommandLineAsInAFile) {
   EXPECT_THAT(load("", {"sweep.allocator.name=[caching , direct ]"}).sweep_cells()[0].values, ElementsAre("caching"));
 }
 
+TEST_F(Sweep, ForPeopleValuesStandWithoutQuotes) {
+  const Config config = load("[sweep]\n\"train.file\" = [\"\", \"d\", \"ab\"]\n");
+  ASSERT_THAT(config.sweep_cells(), SizeIs(3));
+  EXPECT_THAT(config.sweep_cells()[0].values, ElementsAre(""));
+  EXPECT_THAT(config.sweep_cells()[1].values, ElementsAre("d"));
+  EXPECT_THAT(config.sweep_cells()[2].values, ElementsAre("ab"));
+}
+
 TEST_F(Sweep, AValueThatStandsThereSeveralTimesIsRemarked) {
   const Config config = load("", {"train.lr=0.1,0.10,1e-1,0.2"}, true);
   EXPECT_THAT(config.sweep_cells(), SizeIs(4)) << "to see the noise of times, perhaps";
@@ -191,8 +199,8 @@ TEST_F(Sweep, ASectionOfARowsOwnAllocatorMayStandInTheFile) {
 }
 
 TEST_F(Sweep, ASectionOfTheFilesAllocatorMayStandThereWhereTheCommandLineNamesAnother) {
-  const std::string text =
-      "[allocator]\nname = \"" + fixture("crasher").string() + "\"\n[allocator.crasher]\nafter = 5\n";
+  const std::string text =  // of a plugin that no other case here loads, so that it shows in their company, too
+      "[allocator]\nname = \"" + fixture("forker").string() + "\"\n[allocator.forker]\nhow = \"bare\"\n";
   EXPECT_EQ(load(text, {"allocator.name=direct"}).experiment().allocator.policy.name, "direct");
 }
 

@@ -1,0 +1,67 @@
+// What `tenon tune` says of the settings that a recording was made under.
+#include "replay/support.h"
+
+#include <tenon/core/units.h>
+#include <tenon/report/replay/tune_report.h>
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string tune_text(const replay::TuneResult& result, const std::string& capacity) {
+  const std::vector<replay::Trace> traces = {replay::read_one("a 0 512 0\n")};
+  const std::vector<std::string> files = {"a.trace"};
+  return tune_report(result, {.traces = traces, .files = files, .capacity = capacity}, TableFormat::kTable, "{}");
+}
+
+TEST(TuneReport, SaysWhatBecomesOfEachSettingOfTheRecording) {
+  replay::TuneResult result;
+  result.finalists.resize(1);
+  result.finalists.front().is_recommended = true;
+  result.trust.resize(1);
+  result.recorded_conf = "max_split_size_mb:64,garbage_collection_threshold:0.8";
+  const std::string set = "Set in the recording: \"" + result.recorded_conf + "\"";
+  const auto said = [&](const std::string& recommended, std::vector<std::string> dropped) {
+    result.recommended_conf = recommended;
+    result.dropped_settings = std::move(dropped);
+    return tune_text(result, "");
+  };
+  EXPECT_THAT(said(result.recorded_conf + ",roundup_power2_divisions:4", {}),
+              HasSubstr(set + "; kept: max_split_size_mb:64, garbage_collection_threshold:0.8. The whole line:\n"));
+  EXPECT_THAT(said("max_split_size_mb:64", {}),
+              HasSubstr(set + "; kept: max_split_size_mb:64; replaced by what the search found; remove: "
+                              "garbage_collection_threshold:0.8. The whole line:\n"));
+  EXPECT_THAT(said("", {"garbage_collection_threshold:0.8"}),
+              HasSubstr(set + "; replaced by what the search found; remove: max_split_size_mb:64; left out, since "
+                              "PyTorch's native allocator does not take it: garbage_collection_threshold:0.8.\n"));
+  EXPECT_THAT(said(result.recorded_conf, {}), Not(HasSubstr("Set in the recording"))) << "all of it stays";
+}
+
+TEST(TuneReport, WhereNothingOfPyTorchsRunsNamesTheFractionThatTheRecordingWasHeldTo) {
+  replay::TuneResult result;
+  result.finalists.resize(1);
+  replay::Candidate& own = result.finalists.front();
+  own.label = "calm";
+  own.is_pytorch = false;
+  own.safe_from_bytes = 100 * MiB;
+  own.device_calls = 7;
+  result.peak_requested_bytes = 80 * MiB;
+  result.trust.resize(1);
+  result.recorded_conf = "max_split_size_mb:64,per_process_memory_fraction:0.5";
+  const std::string words = "\nAll were tried with per_process_memory_fraction:0.5, which was set in the recording.\n";
+  EXPECT_THAT(tune_text(result, ""), HasSubstr("with 7 device calls." + words));
+  EXPECT_THAT(tune_text(result, "85MiB"), HasSubstr("the peak of live memory alone is 80.0 MiB." + words));
+  result.recorded_conf = "max_split_size_mb:64";
+  EXPECT_THAT(tune_text(result, ""), AllOf(HasSubstr("with 7 device calls.\n"), Not(HasSubstr("All were tried"))));
+}
+
+}  // namespace
+}  // namespace tenon
