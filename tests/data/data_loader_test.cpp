@@ -102,5 +102,17 @@ TEST(Normalize, TakesOneNumberForAllChannelsOrOneForEach) {
   EXPECT_TRUE(apply({{1.0, 2.0, 3.0}, {1.0, 1.0, 0.5}}).select(0, 2).equal(full({2, 2}, 2.0)));
 }
 
+TEST(Normalize, WithOneNumberKeepsTheSizesOfAPictureWithoutChannels) {
+  const Tensor normalized = transforms::Normalize<>(2.0, 0.5)(full({2, 3}, 4.0));
+  EXPECT_EQ(normalized.dim(), 2);
+  EXPECT_TRUE(normalized.equal(full({2, 3}, 4.0)));
+}
+
+TEST(Normalize, WithTwoNumbersTakesOneForEachChannelAndNotForEachColumn) {
+  const Tensor normalized = transforms::Normalize<>({1.0, 2.0}, {1.0, 0.5})(full({2, 2, 2}, 4.0));
+  EXPECT_TRUE(normalized.select(0, 0).equal(full({2, 2}, 3.0)));
+  EXPECT_TRUE(normalized.select(0, 1).equal(full({2, 2}, 4.0)));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -104,6 +104,8 @@ TEST(DistributedSampler, GoesOnWhereItWasSaved) {
 TEST(DistributedSampler, ARankThatIsNoneIsRefused) {
   EXPECT_THAT([] { DistributedSampler(10, {.num_replicas = 2, .rank = 2}); },
               ThrowsMessage<Error>(HasSubstr("got rank 2 of 2")));
+  EXPECT_THAT([] { DistributedSampler(10, {.num_replicas = 2, .rank = 5}); },
+              ThrowsMessage<Error>(HasSubstr("got rank 5 of 2")));
   EXPECT_THAT([] { DistributedSampler(10, {.num_replicas = 0}); }, ThrowsMessage<Error>(HasSubstr("rank 0 of 0")));
 }
 

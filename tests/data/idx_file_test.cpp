@@ -7,6 +7,10 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <iterator>
+#include <string>
+
 namespace tenon::test {
 namespace {
 
@@ -41,6 +45,16 @@ TEST_F(IdxFile, AWrongMagicNumberIsShown) {
               AllOf(HasSubstr("pickle"), HasSubstr("not an IDX file"), HasSubstr("0x8004")));
 }
 
+TEST_F(IdxFile, EachOfTheFirstTwoBytesIsZero) {
+  for (const std::size_t place : {0u, 1u}) {
+    std::string bytes = idx_bytes({2}, 2);
+    bytes[place] = 1;
+    const auto path = write("other", bytes);
+    EXPECT_THAT(message_of([&] { read_idx(path, 1); }), HasSubstr(place == 0 ? "begins with 0x01000801, not 0x00000801"
+                                                                             : "begins with 0x00010801, not 0x0000"));
+  }
+}
+
 TEST_F(IdxFile, AnotherElementTypeIsRefused) {
   const auto path = write("floats", idx_bytes({2}, 8, 0x0d));
   EXPECT_THAT(message_of([&] { read_idx(path, 1); }), HasSubstr("element type 0x0d"));
@@ -71,6 +85,20 @@ TEST_F(IdxFile, ATruncatedGzipStreamIsRefused) {
 TEST_F(IdxFile, TrailingBytesAreRefused) {
   const auto path = write("long", idx_bytes({2, 1, 1}, 3));
   EXPECT_THAT(message_of([&] { read_idx(path, 3); }), HasSubstr("longer than the 2 bytes"));
+}
+
+std::size_t open_files() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+TEST_F(IdxFile, IsClosedWhetherItWasReadOrRefused) {
+  const auto whole = write("whole", idx_bytes({2}, 2)), cut = write("cut", idx_bytes({2}, 1));
+  const std::size_t before = open_files();
+  EXPECT_EQ(read_idx(whole, 1).bytes.size(), 2u);
+  EXPECT_EQ(open_files(), before);
+  EXPECT_THAT(message_of([&] { read_idx(cut, 1); }), HasSubstr("truncated"));
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST_F(IdxFile, AHeaderThatAnnouncesTerabytesCostsNothing) {

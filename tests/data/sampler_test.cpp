@@ -84,6 +84,15 @@ TEST(Samplers, MayBeGivenAnotherSizeAtAReset) {
   EXPECT_FALSE(stream.next(4));
 }
 
+TEST(StreamSampler, HasAWholeEpochAgainAfterAReset) {
+  StreamSampler sampler(5);
+  EXPECT_EQ(sampler.next(4)->size(), 4u);
+  sampler.reset();
+  EXPECT_EQ(sampler.next(4)->size(), 4u);
+  EXPECT_EQ(sampler.next(4)->size(), 1u);
+  EXPECT_FALSE(sampler.next(4));
+}
+
 TEST(RandomSampler, HasAnotherOrderAfterEachReset) {
   manual_seed(3);
   RandomSampler sampler(50);

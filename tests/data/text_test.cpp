@@ -60,6 +60,18 @@ TEST_F(Text, AFolderIsReadInTheOrderOfItsNamesAndTheLastTenthOfEachFileIsForVali
   EXPECT_EQ(corpus.decode(corpus.validation), "bd");
 }
 
+TEST_F(Text, LinksInAFolderAndFoldersBelowItAreLeftOut) {
+  std::filesystem::create_directories(folder / "top" / "below");
+  write("elsewhere", "xxxx");
+  write("top/below/b", "yyyy");
+  write("top/a", "zzzz");
+  std::filesystem::create_symlink(folder / "elsewhere", folder / "top" / "link");
+  const TextCorpus corpus = read_text(folder / "top", TextUnit::kCharacter);
+  EXPECT_EQ(corpus.decode(corpus.train), "zzzz");
+  std::filesystem::remove(folder / "top" / "a");
+  EXPECT_THAT(error_of_text(folder / "top"), HasSubstr("holds no files to read text from"));
+}
+
 TEST_F(Text, WhatIsNoTextIsRefusedWithItsPlace) {
   write("cut", "abc\xc3");
   write("overlong", "ab\xc0\xaf");

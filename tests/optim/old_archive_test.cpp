@@ -45,6 +45,51 @@ TEST(OldArchive, GivesAdamItsStepsAndAverages) {
   EXPECT_EQ(read_back(again).read_integer("state.1.step"), 8);
 }
 
+/// The state of the layer's weight, or of its bias, out of an archive with these lists of two elements each: the first
+/// has (1, 2), the second (3, 4) …
+template <class State>
+State loaded_state(optim::Optimizer& optimizer, const nn::Linear& layer, const std::vector<std::string>& lists,
+                   std::size_t parameter) {
+  OutputArchive written;
+  double value = 0;
+  for (const std::string& list : lists) {
+    const Tensor weight = tenon::full({1, 2}, ++value);
+    write_list(written, list, {weight, tenon::full({1}, ++value)});
+  }
+  write_list(written, "step_buffers", {tenon::tensor(std::int64_t{7}), tenon::tensor(std::int64_t{8})});
+  InputArchive archive = read_back(written);
+  optimizer.load(archive);
+  return static_cast<const State&>(*optimizer.state().at(optim::state_key(layer->parameters().at(parameter))));
+}
+
+TEST(OldArchive, GivesEachParameterItsElementOfEveryList) {
+  nn::Linear layer(2, 1);
+  optim::SGD sgd(layer->parameters(), optim::SGDOptions(0.1).momentum(0.9));
+  optim::Adam adam(layer->parameters());
+  optim::RMSprop rmsprop(layer->parameters());
+  optim::Adagrad adagrad(layer->parameters());
+  for (const std::size_t i : {0u, 1u}) {
+    const Tensor ones = tenon::ones(layer->parameters().at(i).sizes());
+    const auto of_list = [&](std::size_t list) { return ones * static_cast<double>(2 * list + i + 1); };
+    EXPECT_TRUE(
+        loaded_state<optim::SGDParamState>(sgd, layer, {"momentum_buffers"}, i).momentum_buffer().equal(of_list(0)));
+    const auto of_adam = loaded_state<optim::AdamParamState>(
+        adam, layer, {"exp_average_buffers", "exp_average_sq_buffers", "max_exp_average_sq_buffers"}, i);
+    EXPECT_EQ(of_adam.step(), 7 + static_cast<std::int64_t>(i));
+    EXPECT_TRUE(of_adam.exp_avg().equal(of_list(0)));
+    EXPECT_TRUE(of_adam.exp_avg_sq().equal(of_list(1)));
+    EXPECT_TRUE(of_adam.max_exp_avg_sq().equal(of_list(2)));
+    const auto of_rmsprop = loaded_state<optim::RMSpropParamState>(
+        rmsprop, layer, {"square_average_buffers", "momentum_buffers", "grad_average_buffers"}, i);
+    EXPECT_TRUE(of_rmsprop.square_avg().equal(of_list(0)));
+    EXPECT_TRUE(of_rmsprop.momentum_buffer().equal(of_list(1)));
+    EXPECT_TRUE(of_rmsprop.grad_avg().equal(of_list(2)));
+    const auto of_adagrad = loaded_state<optim::AdagradParamState>(adagrad, layer, {"sum_buffers"}, i);
+    EXPECT_EQ(of_adagrad.step(), 7 + static_cast<std::int64_t>(i));
+    EXPECT_TRUE(of_adagrad.sum().equal(of_list(0)));
+  }
+}
+
 class OldArchiveOfLBFGS : public ::testing::Test {
  protected:
   OldArchiveOfLBFGS() {
@@ -99,6 +144,28 @@ TEST_F(OldArchiveOfLBFGS, CountsAnewAndForgetsItsHistoryInItsFirstIteration) {
   EXPECT_EQ(loaded().old_dirs().size(), pairs);
   EXPECT_EQ(loaded().old_stps().size(), pairs);
   EXPECT_EQ(loaded().ro().size(), pairs);
+}
+
+TEST(OldArchive, OfLBFGSWithoutANumberOrHalfOfAPairIsRefused) {
+  const Tensor x = tenon::ones({2}).set_requires_grad(true);
+  optim::LBFGS lbfgs(std::vector<Tensor>{x});
+  const auto load = [&](const std::vector<std::string>& numbers, std::size_t gradients, std::size_t steps) {
+    OutputArchive written;
+    written.write("prev_flat_grad", tenon::ones({2}), true);
+    for (const std::string& number : numbers) written.write(number, tenon::full({}, 0.5), true);
+    write_list(written, "old_dirs", std::vector<Tensor>(gradients, tenon::ones({2})));
+    write_list(written, "old_stps", std::vector<Tensor>(steps, tenon::ones({2})));
+    InputArchive archive = read_back(written);
+    lbfgs.load(archive);
+  };
+  EXPECT_THAT([&] { load({"prev_loss"}, 1, 1); }, ThrowsMessage<Error>(HasSubstr("lacks 't'")));
+  EXPECT_THAT([&] { load({"t"}, 1, 1); }, ThrowsMessage<Error>(HasSubstr("lacks 'prev_loss'")));
+  EXPECT_THAT(
+      [&] {
+        load({"t", "prev_loss"}, 2, 1);
+      },
+      ThrowsMessage<Error>(HasSubstr("has 2 'old_dirs' and 1 'old_stps'")));
+  EXPECT_NO_THROW(load({"t", "prev_loss"}, 2, 2));
 }
 
 TEST(OldArchive, RefusesListsThatAreTooLongOrLackAnElement) {

@@ -202,6 +202,15 @@ TEST(StatesIn8Bits, TakeAQuarterAndSmallTensorsStay) {
   EXPECT_EQ(state_of(parameters[1]).exp_avg().sizes(), parameters[1].sizes());
 }
 
+TEST(StatesIn8Bits, AreThoseOfFloatingParametersOfTheSmallestSizeOrMore) {
+  const optim::StateStorage packed(StateStorageOptions{.in_8_bits = true, .smallest_in_8_bits = 6});
+  EXPECT_FALSE(packed.packs(zeros({5})));
+  EXPECT_TRUE(packed.packs(zeros({2, 3})));
+  EXPECT_TRUE(packed.packs(zeros({7}, TensorOptions(kFloat64))));
+  EXPECT_FALSE(packed.packs(zeros({7}, TensorOptions(kInt64))));
+  EXPECT_FALSE(optim::StateStorage(StateStorageOptions{.on_host = true, .smallest_in_8_bits = 6}).packs(zeros({7})));
+}
+
 TEST(StatesIn8Bits, LearnAsFullOnesDo) {
   for (std::size_t i = 0; i < optimizers().size(); ++i) {
     const Trained full = trained(optimizers()[i], {}, kCPU, 40);

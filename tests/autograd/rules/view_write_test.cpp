@@ -258,6 +258,25 @@ TEST(ViewWrites, OfWhatNeedsNoGradientAreFreeWhateverTheirKind) {
   EXPECT_EQ(refusal_of([&] { leaf[0].mul_(2); }), "");
 }
 
+TEST(ViewWrites, ToALeafThatAreNotRecordedLeaveItsViewsTheirHistory) {
+  const Tensor other = numbers({4}, 1, 1);
+  // A leaf of its own, and one that is a view of a tensor without a history.
+  for (const Tensor& leaf : {numbers({2, 2}, 1, 1).clone(), other.view({2, 2})}) {
+    leaf.set_requires_grad(true);
+    const Tensor view = leaf.view({4});
+    const autograd::Node* const node = view.grad_fn().get();
+    {
+      const NoGradGuard off;
+      leaf.mul_(3);
+      leaf[0].mul_(2);
+    }
+    EXPECT_EQ(view.grad_fn().get(), node);
+    EXPECT_EQ(view.grad_fn()->name(), "ViewBackward0");
+    view.square().sum().backward();
+    EXPECT_TRUE(leaf.grad().equal(tensor({{12., 24.}, {18., 24.}}, kFloat64)));
+  }
+}
+
 TEST(ViewWrites, ViewsOfInferenceTensorsAreOfInferenceToo) {
   Tensor x;
   {
