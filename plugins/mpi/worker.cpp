@@ -42,7 +42,7 @@ void check_members(const Group& of, const Group& made) {
   std::vector<int> concerned = ranks;  // which of them is wrong they alone know
   concerned.insert(concerned.end(), made.ranks.begin(), made.ranks.end());
   std::ranges::sort(concerned);
-  concerned.erase(std::ranges::unique(concerned).begin(), concerned.end());
+  concerned.erase(std::unique(concerned.begin(), concerned.end()), concerned.end());
   throw DistributedError(
       fmt::format("a group of ranks {} was asked for, and others call it with other members: those who name each other "
                   "are {}; give every member the same list",

@@ -20,7 +20,8 @@ const std::map<std::string, std::string>& without_scope() {
   return *names;
 }
 
-/// The names behind TENON_SCOPE(, TENON_VIEW( and TENON_AUTOCAST( in the sources of ops; those of rows are in the row files.
+/// The names behind TENON_SCOPE(, TENON_VIEW( and TENON_AUTOCAST( in the sources of ops; those of rows are in the row
+/// files.
 std::set<std::string> names_with_scope() {
   std::set<std::string> names;
   const std::regex head(R"(TENON_(?:SCOPE|VIEW|AUTOCAST|AUTOCAST_METHOD)\(([A-Za-z0-9_#]+)[,)])");
