@@ -13,7 +13,6 @@ namespace {
 constexpr std::size_t kNamedFrames = 3;
 /// Of functions in C++ and C; a name of Python's has a file that ends in .py.
 constexpr std::string_view kLibraryNames[] = {
-    "_object*",  // of a binding, in front of its name
     "torch::",        "c10::",      "at::",  "THP",    "_Py",     "Py",
     "pymain_",        "pyrun_",     "std::", "_start", "__libc_", "execute_native_thread",
     "__interceptor_",  // of a sanitizer, linked into the program
@@ -116,8 +115,8 @@ bool is_boilerplate(const StackFrame& frame) {
   for (const char* part : {"/Python/", "/Objects/", "/Modules/", "/Include/"}) {  // CPython's own folders
     if (frame.file.find(part) != std::string::npos) return true;
   }
-  const std::string_view name =
-      frame.name.starts_with(kLibraryNames[0]) ? kLibraryNames[0] : without_result(frame.name);
+  if (frame.name.starts_with("_object*")) return true;  // the result of a binding
+  const std::string_view name = without_result(frame.name);
   return std::ranges::any_of(kLibraryNames, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
