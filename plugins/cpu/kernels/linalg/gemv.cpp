@@ -2,7 +2,8 @@
 // A lies in: the rows are read in the order of their addresses, which hardware prefetches, and not several at a time.
 //
 // A row's terms go to 64 running sums that are added up in a fixed order: a row's bits depend neither on the level of
-// vector instructions nor on the rows beside it.
+// vector instructions nor on the rows beside it. The sums lie in vectors of the level's own width: of wider ones gcc
+// keeps every step in memory.
 #include "kernels/linalg/gemv.h"
 
 #include "kernels/register.h"
@@ -10,54 +11,95 @@
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
-constexpr i64 kLanes = 16, kSums = 4;
+#if defined(__AVX512F__)
+constexpr i64 kLanes = 16;
+#elif defined(__AVX2__)
+constexpr i64 kLanes = 8;
+#else
+constexpr i64 kLanes = 4;
+#endif
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
 typedef std::int32_t Mask __attribute__((vector_size(4 * kLanes)));
 typedef float Unaligned __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+typedef std::int32_t UnalignedMask __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
-// By reference: vectors that are wider than the level's have no agreed way of being passed.
+constexpr i64 kSums = 64;                // of a row
+constexpr i64 kBlock = 16;               // what is left behind the last 64 terms is taken by so many
+constexpr i64 kPieces = kSums / kLanes;  // the vectors that the sums lie in
+constexpr i64 kPiecesOfBlock = kBlock / kLanes;
+
+/// From the element n on: the mask of the last n lanes of a block.
+constexpr std::int32_t kIsLeft[2 * kBlock] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                              -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+inline const UnalignedMask& mask_at(const std::int32_t* p) { return *reinterpret_cast<const UnalignedMask*>(p); }
 inline const Unaligned& vector_at(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
 
-inline float sum_of(const Vector& v) {
-  const auto eight = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
-                     __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-  const auto four =
-      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
-  return (four[0] + four[2]) + (four[1] + four[3]);
+/// Its upper half is added to its lower one, until a number is left.
+template <class Lanes>
+[[gnu::always_inline]] inline float sum_of(const Lanes& v) {
+  if constexpr (sizeof(Lanes) == 64) {
+    return sum_of(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                  __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+  } else if constexpr (sizeof(Lanes) == 32) {
+    return sum_of(__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7));
+  } else {
+    return (v[0] + v[2]) + (v[1] + v[3]);
+  }
 }
+
+/// Of a whole block.
+[[gnu::always_inline]] inline float sum_of(const Vector (&block)[kPiecesOfBlock]) {
+  if constexpr (kPiecesOfBlock == 4) return sum_of((block[0] + block[2]) + (block[1] + block[3]));
+  if constexpr (kPiecesOfBlock == 2) return sum_of(block[0] + block[1]);
+  return sum_of(block[0]);
+}
+
+/// The end of a row or of x: the last kBlock elements, without those that are not left.
+struct End {
+  Vector pieces[kPiecesOfBlock];
+};
 
 }  // namespace
 
 void gemv(const MatrixVector& p) {
-  const i64 whole = p.terms / (kSums * kLanes) * (kSums * kLanes);
-  const i64 vectors = p.terms / kLanes * kLanes;
-  // What is left of a row is the end of its last vector, whose other lanes were taken before.
-  const i64 rest = p.terms - vectors;
-  Mask is_left = {};
-  for (i64 lane = kLanes - rest; lane < kLanes; ++lane) is_left[lane] = -1;
-  const auto load_end = [&](Vector& end, const float* row) {
-    // A copy first: a reference to a Mask would promise the alignment of one, which no row has, and sse2 would trap.
-    const Vector last = vector_at(row + p.terms - kLanes);
-    end = reinterpret_cast<Vector>(reinterpret_cast<Mask>(last) & is_left);
+  const i64 whole = p.terms / kSums * kSums;
+  const i64 blocks = p.terms / kBlock * kBlock;
+  // What is left of a row is the end of its last block, whose other lanes were taken before.
+  const i64 rest = p.terms - blocks;
+  const auto end_of = [&](const float* row) {
+    End end;
+    for (i64 piece = 0; piece < kPiecesOfBlock; ++piece) {
+      // A copy first: a reference to a Mask would promise the alignment of one, which no row has, and sse2 would trap.
+      const Vector last = vector_at(row + p.terms - kBlock + piece * kLanes);
+      const Mask is_left = mask_at(kIsLeft + rest + piece * kLanes);
+      end.pieces[piece] = reinterpret_cast<Vector>(reinterpret_cast<Mask>(last) & is_left);
+    }
+    return end;
   };
-  Vector end_of_x, end_of_row;
-  load_end(end_of_x, p.x);
+  const End end_of_x = end_of(p.x);
   for (i64 i = 0; i < p.rows; ++i) {
     const float* const row = p.a + i * p.row_stride;
-    Vector s0 = {}, s1 = {}, s2 = {}, s3 = {};
-    for (i64 k = 0; k < whole; k += kSums * kLanes) {
-      s0 += vector_at(row + k) * vector_at(p.x + k);
-      s1 += vector_at(row + k + kLanes) * vector_at(p.x + k + kLanes);
-      s2 += vector_at(row + k + 2 * kLanes) * vector_at(p.x + k + 2 * kLanes);
-      s3 += vector_at(row + k + 3 * kLanes) * vector_at(p.x + k + 3 * kLanes);
+    Vector sums[kPieces] = {};
+    for (i64 k = 0; k < whole; k += kSums) {
+      for (i64 piece = 0; piece < kPieces; ++piece)
+        sums[piece] += vector_at(row + k + piece * kLanes) * vector_at(p.x + k + piece * kLanes);
     }
-    for (i64 k = whole; k < vectors; k += kLanes) s0 += vector_at(row + k) * vector_at(p.x + k);
+    for (i64 k = whole; k < blocks; k += kBlock) {
+      for (i64 piece = 0; piece < kPiecesOfBlock; ++piece)
+        sums[piece] += vector_at(row + k + piece * kLanes) * vector_at(p.x + k + piece * kLanes);
+    }
     if (rest > 0) {
-      load_end(end_of_row, row);
-      s1 += end_of_row * end_of_x;
+      const End end_of_row = end_of(row);
+      for (i64 piece = 0; piece < kPiecesOfBlock; ++piece)
+        sums[kPiecesOfBlock + piece] += end_of_row.pieces[piece] * end_of_x.pieces[piece];
     }
-    const Vector sums = (s0 + s1) + (s2 + s3);
-    const float product = p.alpha * sum_of(sums);
+    Vector block[kPiecesOfBlock];
+    for (i64 piece = 0; piece < kPiecesOfBlock; ++piece) {
+      const Vector* const of = sums + piece;
+      block[piece] = (of[0] + of[kPiecesOfBlock]) + (of[2 * kPiecesOfBlock] + of[3 * kPiecesOfBlock]);
+    }
+    const float product = p.alpha * sum_of(block);
     float& y = p.y[i * p.y_stride];
     y = p.beta == 0 ? product : product + p.beta * y;
   }
