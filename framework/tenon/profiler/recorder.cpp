@@ -191,7 +191,6 @@ void Recorder::device_called(const scopes::DeviceCall& call) noexcept {
   write(RawEvent::Type::kDeviceCall, [&](ThreadBuffer& lines, RawEvent& event) {
     event.who = call.stack;
     event.number = call.bytes;
-    event.reserved = call.reserved_bytes;
     lines.texts.emplace_back(call.name);
     event.extra = static_cast<std::uint32_t>(lines.texts.size());
   });
