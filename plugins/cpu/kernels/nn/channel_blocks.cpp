@@ -1,4 +1,4 @@
-// Moves between channel rows and blocks of channels: transpositions of squares of 8 x 8 elements in vector registers.
+// Moves between channel rows and blocks of channels: transpositions of squares (square.h).
 // oneDNN's own reorders take elements of 16 bits one at a time, and are slow where the channels do not fill their
 // blocks.
 #include "kernels/nn/channel_blocks.h"
@@ -6,45 +6,10 @@
 #include <type_traits>
 
 #include "kernels/register.h"
+#include "kernels/square.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
-
-constexpr int kSide = 8;  // of a square
-using Floats = float __attribute__((vector_size(kSide * sizeof(float))));
-using Words = u16 __attribute__((vector_size(kSide * sizeof(u16))));
-template <class T>
-using Row = std::conditional_t<std::is_same_v<T, float>, Floats, Words>;
-
-// Takes the elements of two rows in turn: this moves the highest bit of the row's number to the lowest of the column's
-// and the column's highest to the row's lowest. Three of them exchange both.
-template <class R>
-void pass(const R* in, R* out) {
-#pragma GCC unroll 4
-  for (int i = 0; i < kSide / 2; ++i) {
-    out[2 * i] = __builtin_shufflevector(in[i], in[i + kSide / 2], 0, 8, 1, 9, 2, 10, 3, 11);
-    out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + kSide / 2], 4, 12, 5, 13, 6, 14, 7, 15);
-  }
-}
-
-// Element (i, j) of a square goes to (j, i); rows lie the given numbers of elements apart. Of `from` only the first
-// `rows_in` rows are read, as if the others were 0, and of `to` only the first `rows_out` are written.
-template <class T>
-void transpose_square(T* to, i64 to_row, i64 rows_out, const T* from, i64 from_row, i64 rows_in) {
-  Row<T> a[kSide], b[kSide];
-#pragma GCC unroll 8
-  for (i64 i = 0; i < kSide; ++i) {
-    a[i] = Row<T>{};
-    if (i < rows_in) __builtin_memcpy(&a[i], from + i * from_row, sizeof(Row<T>));
-  }
-  pass(a, b);
-  pass(b, a);
-  pass(a, b);
-#pragma GCC unroll 8
-  for (i64 i = 0; i < kSide; ++i) {
-    if (i < rows_out) __builtin_memcpy(to + i * to_row, &b[i], sizeof(Row<T>));
-  }
-}
 
 // body(first element in blocks, first element in plain, channels) for up to 8 channels of a picture that lie together:
 // their number is a constant where they are 8, so that nothing is asked for each row of a square then.

@@ -3,6 +3,7 @@
 
 #include "kernels/pointwise/engine.h"
 #include "kernels/register.h"
+#include "kernels/square.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
@@ -30,20 +31,38 @@ void copy_row(char* destination, const char* source, i64 to, i64 from, i64 n) {
   }
 }
 
-// The inner two dimensions are a transposition: small tiles keep both sides in the cache.
+// The inner two dimensions are a transposition: small tiles keep both sides in the cache. Where both sides lie in rows,
+// squares are turned in registers: rows that are a large power of two apart share a few places of the cache, which do
+// not keep a tile.
 template <class T>
 void copy_tiles(char* destination, const char* source, const Nest& nest, int rows_dim, i64 row_begin, i64 row_end) {
+  constexpr i64 kBytes = sizeof(T);
   const int inner = nest.rank - 1;
   const i64 columns = nest.sizes[inner];
   const i64 to_row = nest.strides[0][rows_dim], from_row = nest.strides[1][rows_dim];
   const i64 to = nest.strides[0][inner], from = nest.strides[1][inner];
+  const bool in_squares = (kBytes == 2 || kBytes == 4) && to == kBytes && from_row == kBytes;
+  const auto rectangle = [&](i64 r0, i64 r1, i64 c0, i64 c1) {
+    for (i64 r = r0; r < r1; ++r)
+      copy_row<T>(destination + r * to_row + c0 * to, source + r * from_row + c0 * from, to, from, c1 - c0);
+  };
   for (i64 r0 = row_begin; r0 < row_end; r0 += kTile) {
     const i64 r1 = smaller(r0 + kTile, row_end);
     for (i64 c0 = 0; c0 < columns; c0 += kTile) {
-      const i64 width = smaller(kTile, columns - c0);
-      for (i64 r = r0; r < r1; ++r) {
-        copy_row<T>(destination + r * to_row + c0 * to, source + r * from_row + c0 * from, to, from, width);
+      const i64 c1 = smaller(c0 + kTile, columns);
+      i64 r = r0, c = c0;
+      if constexpr (kBytes == 2 || kBytes == 4) {
+        if (in_squares) {
+          for (; c + kSide <= c1; c += kSide) {
+            for (r = r0; r + kSide <= r1; r += kSide) {
+              transpose_square(reinterpret_cast<T*>(destination + r * to_row + c * to), to_row / kBytes, kSide,
+                               reinterpret_cast<const T*>(source + r * from_row + c * from), from / kBytes, kSide);
+            }
+          }
+        }
       }
+      rectangle(r, r1, c0, c);  // what lies below the squares, then what lies beside them
+      rectangle(r0, r1, c, c1);
     }
   }
 }
