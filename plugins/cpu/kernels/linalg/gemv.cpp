@@ -2,26 +2,18 @@
 // A lies in: the rows are read in the order of their addresses, which hardware prefetches, and not several at a time.
 //
 // A row's terms go to 64 running sums that are added up in a fixed order: a row's bits depend neither on the level of
-// vector instructions nor on the rows beside it. The sums lie in vectors of the level's own width: of wider ones gcc
-// keeps every step in memory.
+// vector instructions nor on the rows beside it.
 #include "kernels/linalg/gemv.h"
 
+#include "kernels/native_vector.h"
 #include "kernels/register.h"
 
 namespace tenon::cpu::TENON_CPU_LEVEL {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr i64 kLanes = 16;
-#elif defined(__AVX2__)
-constexpr i64 kLanes = 8;
-#else
-constexpr i64 kLanes = 4;
-#endif
-typedef float Vector __attribute__((vector_size(4 * kLanes)));
-typedef std::int32_t Mask __attribute__((vector_size(4 * kLanes)));
-typedef float Unaligned __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
-typedef std::int32_t UnalignedMask __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+constexpr i64 kLanes = kVectorLanes<float>;
+using Vector = NativeVector<float>::Type;
+using Mask = NativeVector<i32>::Type;
 
 constexpr i64 kSums = 64;                // of a row
 constexpr i64 kBlock = 16;               // what is left behind the last 64 terms is taken by so many
@@ -29,30 +21,14 @@ constexpr i64 kPieces = kSums / kLanes;  // the vectors that the sums lie in
 constexpr i64 kPiecesOfBlock = kBlock / kLanes;
 
 /// From the element n on: the mask of the last n lanes of a block.
-constexpr std::int32_t kIsLeft[2 * kBlock] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-                                              -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+constexpr i32 kIsLeft[2 * kBlock] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                     -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
-inline const UnalignedMask& mask_at(const std::int32_t* p) { return *reinterpret_cast<const UnalignedMask*>(p); }
-inline const Unaligned& vector_at(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
-
-/// Its upper half is added to its lower one, until a number is left.
-template <class Lanes>
-[[gnu::always_inline]] inline float sum_of(const Lanes& v) {
-  if constexpr (sizeof(Lanes) == 64) {
-    return sum_of(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
-                  __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
-  } else if constexpr (sizeof(Lanes) == 32) {
-    return sum_of(__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7));
-  } else {
-    return (v[0] + v[2]) + (v[1] + v[3]);
-  }
-}
-
-/// Of a whole block.
+/// Of a whole block: its upper half is added to its lower one until a number is left.
 [[gnu::always_inline]] inline float sum_of(const Vector (&block)[kPiecesOfBlock]) {
-  if constexpr (kPiecesOfBlock == 4) return sum_of((block[0] + block[2]) + (block[1] + block[3]));
-  if constexpr (kPiecesOfBlock == 2) return sum_of(block[0] + block[1]);
-  return sum_of(block[0]);
+  if constexpr (kPiecesOfBlock == 4) return sum_of_halves<float>((block[0] + block[2]) + (block[1] + block[3]));
+  if constexpr (kPiecesOfBlock == 2) return sum_of_halves<float>(block[0] + block[1]);
+  return sum_of_halves<float>(block[0]);
 }
 
 /// The end of a row or of x: the last kBlock elements, without those that are not left.
@@ -72,7 +48,7 @@ void gemv(const MatrixVector& p) {
     for (i64 piece = 0; piece < kPiecesOfBlock; ++piece) {
       // A copy first: a reference to a Mask would promise the alignment of one, which no row has, and sse2 would trap.
       const Vector last = vector_at(row + p.terms - kBlock + piece * kLanes);
-      const Mask is_left = mask_at(kIsLeft + rest + piece * kLanes);
+      const Mask is_left = vector_at(kIsLeft + rest + piece * kLanes);
       end.pieces[piece] = reinterpret_cast<Vector>(reinterpret_cast<Mask>(last) & is_left);
     }
     return end;

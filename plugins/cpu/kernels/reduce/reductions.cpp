@@ -1,6 +1,7 @@
 // sum, mean, prod, amax, amin, any, all, norm.
 #include <tenon/kernel/attributes/reduction.h>
 
+#include "kernels/native_vector.h"
 #include "kernels/pointwise/math.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/register.h"
@@ -31,21 +32,26 @@ struct Traits<i64> {
   static constexpr tenon::cpu::TENON_CPU_LEVEL::Lane kSumLane = Lane::kI64;
 };
 
-// Adds f(x[i]) with kWide partial sums of f's type, then those pairwise.
-template <class T, class F>
-auto wide_sum(const T* x, i64 n, const F& f) {
-  using Part = decltype(f(*x));
-  Part part[kWide];
-  for (i64 j = 0; j < kWide; ++j) part[j] = Part(0);
-  i64 i = 0;
-  for (; i + kWide <= n; i += kWide) {
-    for (i64 j = 0; j < kWide; ++j) part[j] += f(x[i + j]);
+// Adds x[i] to the partial sum i % kWide, then those up by halves.
+template <class T>
+T wide_sum(const T* x, i64 n) {
+  constexpr i64 kLanes = kVectorLanes<T>, kPieces = kWide / kLanes;
+  typename NativeVector<T>::Type sums[kPieces] = {};
+  const auto add = [&sums](const T* from) {
+    for (i64 piece = 0; piece < kPieces; ++piece) sums[piece] += vector_at(from + piece * kLanes);
+  };
+  const i64 whole = n / kWide * kWide;
+  for (i64 i = 0; i < whole; i += kWide) add(x + i);
+  if (whole < n) {  // no sum is -0, so that adding 0 changes none
+    T rest[kWide] = {};
+    __builtin_memcpy(rest, x + whole, static_cast<std::size_t>(n - whole) * sizeof(T));
+    add(rest);
   }
-  for (i64 j = 0; i + j < n; ++j) part[j] += f(x[i + j]);
-  for (i64 half = kWide / 2; half > 0; half /= 2) {
-    for (i64 j = 0; j < half; ++j) part[j] += part[j + half];
+#pragma GCC unroll 8
+  for (i64 half = kPieces / 2; half > 0; half /= 2) {
+    for (i64 piece = 0; piece < half; ++piece) sums[piece] += sums[piece + half];
   }
-  return part[0];
+  return sum_of_halves<T>(sums[0]);
 }
 
 template <class T>
@@ -57,7 +63,7 @@ struct Sum {
   static constexpr auto kOut = Traits<T>::kSumLane;
   static Acc init() { return 0; }
   static void block(Acc& acc, const T* x, i64 n, const void*) {
-    acc += static_cast<Acc>(wide_sum(x, n, [](T v) { return static_cast<Wrapping<T>>(v); }));
+    acc += static_cast<Acc>(wide_sum(reinterpret_cast<const Wrapping<T>*>(x), n));
   }
   static void column(Acc& acc, T x, const void*) { acc += static_cast<Acc>(x); }
   static void combine(Acc& acc, Acc other) { acc += other; }
