@@ -71,7 +71,7 @@ template <class Leaf>
       room[1] = 1;
       break;
     default: {
-      volatile char more[256] = {};
+      [[maybe_unused]] volatile char more[256] = {};
       descend(way / 3, depth - 1, leaf);
       more[2] = room[2];
     }
