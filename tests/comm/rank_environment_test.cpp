@@ -149,5 +149,78 @@ TEST(RankEnvironment, ANumberWithSomethingBehindItIsNone) {
   EXPECT_THROW(ranks_of({{"RANK", "1x"}, {"WORLD_SIZE", "4"}}), ConfigError);
 }
 
+TEST(RankEnvironment, WhatIsNotSaidOfThisMachineIsOneRankOfItsOwn) {
+  const RankEnvironment found = ranks_of({{"RANK", "3"}, {"WORLD_SIZE", "4"}});
+  EXPECT_EQ(found.local_rank, 0);
+  EXPECT_EQ(found.local_size, 1);
+  EXPECT_EQ(found.master_address, "");
+  EXPECT_EQ(found.master_port, 0);
+  EXPECT_EQ(ranks_of({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"}}).local_size, 1);
+}
+
+TEST(RankEnvironment, TorchrunsVariablesDecideBeforeThoseOfTheLauncherAround) {
+  const RankEnvironment found = ranks_of({{"RANK", "1"},
+                                          {"WORLD_SIZE", "2"},
+                                          {"OMPI_COMM_WORLD_RANK", "6"},
+                                          {"OMPI_COMM_WORLD_SIZE", "8"},
+                                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}});
+  EXPECT_EQ(found.launcher, "torchrun");
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_EQ(found.size, 2);
+  EXPECT_EQ(found.local_size, 1);
+}
+
+TEST(RankEnvironment, ALaunchHasBothPartsOfItsName) {
+  EXPECT_EQ(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_RUN_ID", "id"}, {"MASTER_PORT", "1"}}).launch,
+            ".id.1");
+  EXPECT_EQ(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_RUN_ID", "id"}}).launch, ".id");
+}
+
+TEST(RankEnvironment, AStoreWithoutAPortHasNone) {
+  EXPECT_EQ(ranks_of({{"TORCHELASTIC_USE_AGENT_STORE", "True"}}).master_port, 0);
+  EXPECT_EQ(ranks_of({{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"MASTER_PORT", "1"}}).master_port, 2);
+  EXPECT_EQ(ranks_of({{"MASTER_PORT", "1"}}).master_port, 1);
+}
+
+TEST(RankEnvironment, EveryNumberIsRefusedByItsName) {
+  for (const char* const name : {"MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"})
+    for (const char* const word : {"-1", "99999999999", "4.0", " 4", "x"}) {
+      Variables variables = {{"RANK", "0"}, {"WORLD_SIZE", "4"}};
+      variables[name] = word;
+      EXPECT_THAT([&] { ranks_of(variables); },
+                  ThrowsMessage<ConfigError>(std::string("the environment variable ") + name + " is \"" + word +
+                                             "\": it must be a number from 0"));
+    }
+}
+
+TEST(RankEnvironment, WhatIsMissingIsNamedWithWhatIsThere) {
+  EXPECT_THAT(
+      [] {
+        ranks_of({{"WORLD_SIZE", "4"}});
+      },
+      ThrowsMessage<ConfigError>("the environment variable WORLD_SIZE is set and RANK is not: set both, or neither"));
+  EXPECT_THAT(
+      [] {
+        ranks_of({{"SLURM_PROCID", "3"}, {"SLURM_STEP_ID", "0"}});
+      },
+      ThrowsMessage<ConfigError>(
+          "the environment variable SLURM_PROCID is set and SLURM_NTASKS is not: set both, or neither"));
+}
+
+TEST(RankEnvironment, TheLastRankIsTheSizeLessOne) {
+  EXPECT_EQ(ranks_of({{"RANK", "3"}, {"WORLD_SIZE", "4"}}).rank, 3);
+  EXPECT_THAT(
+      [] {
+        ranks_of({{"RANK", "5"}, {"WORLD_SIZE", "4"}});
+      },
+      ThrowsMessage<ConfigError>("RANK=5 is none of WORLD_SIZE=4 ranks: they are counted from 0"));
+}
+
+TEST(RankEnvironment, ARankOfOneIsStartedAgainWithoutALauncher) {
+  EXPECT_EQ(relaunched(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), "tenon run"), "tenon run");
+  EXPECT_EQ(relaunched(ranks_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "tenon run"),
+            "torchrun --no-python --nproc-per-node 1 tenon run");
+}
+
 }  // namespace
 }  // namespace tenon
