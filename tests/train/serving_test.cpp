@@ -2,6 +2,7 @@
 #include "train/experiment_fixture.h"
 
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/device/memory_api.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/generator.h>
 #include <tenon/train/model.h>
