@@ -127,6 +127,17 @@ TEST_F(Bench, ASpecThatNamesNothingIsAUsageError) {
   }
 }
 
+TEST_F(Bench, SharesWhatMayBeWrongAmongItsVerdicts) {
+  options_.rounds = options_.slices = 1;
+  options_.slice_ns = 1e4;
+  options_.confidence = 0.9;
+  EXPECT_DOUBLE_EQ(run_bench(options_).confidence, 0.9) << "one verdict";
+  options_.specs.push_back(options_.specs[0]);
+  EXPECT_DOUBLE_EQ(run_bench(options_).confidence, 1 - 0.1 / 2);
+  options_.workloads.push_back({.name = "lifo/10"});
+  EXPECT_DOUBLE_EQ(run_bench(options_).confidence, 1 - 0.1 / 6) << "two workloads and their mean, of two subjects";
+}
+
 TEST(BenchResult, ItsIntervalIsThatOfTheMedianOfPairedRounds) {
   BenchResult result;
   result.subjects = {{"a", "a", ""}, {"b", "b", ""}, {"harness", "", ""}};

@@ -92,6 +92,26 @@ TEST(ResultSet, OfAReplayThatWasNotTimedHasNoTimes) {
   EXPECT_EQ(of_replay(R"("seconds": 0)").figures.count("seconds"), 0U);
 }
 
+TEST(ResultSet, OfAReplayHasACurveOverItsEvents) {
+  const ResultCase found =
+      of_replay(R"("timeline": [{"event": 2, "requested_bytes": 5, "reserved_bytes": 9}, {"step": 3}, {"event": 4}])");
+  ASSERT_THAT(found.curves, SizeIs(2));
+  EXPECT_EQ(found.curves[0].name, "requested");
+  EXPECT_THAT(found.curves[0].points, ElementsAre(Pair(2, 5), Pair(4, 0)));
+  EXPECT_EQ(found.curves[1].name, "reserved");
+  EXPECT_THAT(found.curves[1].points, ElementsAre(Pair(2, 9), Pair(4, 0)));
+}
+
+TEST(ResultSet, OfARunHasAnExcessWhereBothPeaksAreKnown) {
+  const auto of = [](const std::string& memory) {
+    return parsed(R"("result": {}, "status": "done", "memory": {)" + memory + "}").cases.at(0).figures;
+  };
+  const std::string requested = R"("peak_requested_bytes": 100)", reserved = R"("peak_reserved_bytes": 150)";
+  EXPECT_EQ(of(requested + ", " + reserved).at("excess").value, 0.5);
+  EXPECT_FALSE(of(requested).contains("excess"));
+  EXPECT_FALSE(of(reserved).contains("excess"));
+}
+
 TEST(ResultSet, OfASweepSaysHowEachCellEnded) {
   const ResultCase done = of_sweep(R"("status": "done", "error": "none")");
   EXPECT_EQ(done.failure, "");
