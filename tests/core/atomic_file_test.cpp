@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/files/atomic_file.h>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -113,6 +114,40 @@ TEST_F(AtomicFiles, ALinkStaysOneAndAFileKeepsItsMode) {
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_EQ(text_of(folder / "file"), "new");
   EXPECT_EQ(fs::status(folder / "file").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(AtomicFiles, AChainOfLinksIsFollowedToItsEndAlsoWhereNothingIsThereYet) {
+  fs::create_directory(folder / "below");
+  fs::create_symlink("below/second", folder / "first");
+  fs::create_symlink("third", folder / "below" / "second");
+  fs::create_symlink(folder / "file", folder / "below" / "third");
+  for (const char* text : {"old", "new"}) {
+    write_atomically(folder / "first", text);
+    EXPECT_EQ(text_of(folder / "file"), text);
+  }
+  for (const char* link : {"first", "below/second", "below/third"}) EXPECT_TRUE(fs::is_symlink(folder / link)) << link;
+  EXPECT_FALSE(fs::is_symlink(folder / "file"));
+}
+
+TEST_F(AtomicFiles, ACircleOfLinksIsReplacedWhereItWasEntered) {
+  fs::create_symlink("two", folder / "one");
+  fs::create_symlink("one", folder / "two");
+  write_atomically(folder / "one", "new");
+  EXPECT_EQ(text_of(folder / "one"), "new");
+  EXPECT_EQ(files(), 2);
+}
+
+TEST_F(AtomicFiles, WhatIsCommittedIsClosedOnce) {
+  int next = -1;
+  {
+    AtomicFile file(folder / "file");
+    file.write("new", 3);
+    file.commit();
+    next = ::dup(STDERR_FILENO);  // has the number that is free again
+  }
+  EXPECT_GE(::fcntl(next, F_GETFD), 0) << "another file's";
+  ::close(next);
+  EXPECT_EQ(text_of(folder / "file"), "new") << "nor is it removed";
 }
 
 TEST_F(AtomicFiles, ADeviceIsWrittenDirectlyAndStaysOne) {

@@ -142,6 +142,15 @@ TEST(NearestFile, IsNamedForOneThatIsMissing) {
   EXPECT_EQ(nearest_file_hint(folder / "absent" / "x"), "; there is no folder " + (folder / "absent").string());
 }
 
+TEST(NearestFile, IsTheFirstByNameOfSeveralThatGoOnAsTheOneThatIsMissing) {
+  const std::filesystem::path folder = scratch_folder() + "several";
+  std::filesystem::create_directories(folder);
+  for (int i = 99; i >= 10; --i) std::ofstream(folder / ("run." + std::to_string(i))) << "x";
+  EXPECT_EQ(nearest_file_hint(folder / "run"), "; did you mean " + (folder / "run.10").string() + "?");
+  EXPECT_EQ(nearest_file_hint(folder / "run.9"), "; did you mean " + (folder / "run.19").string() + "?")
+      << "of those that are equally near, too";
+}
+
 TEST(Trimmed, TakesBlanksFromBothEndsOnly) {
   EXPECT_EQ(trimmed("  a b\t"), "a b");
   EXPECT_EQ(trimmed("a"), "a");
