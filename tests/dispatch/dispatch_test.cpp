@@ -96,10 +96,13 @@ TEST(DispatchDeathTest, HasRoomFor1024NamesAndAnErrorForTheNext) {
     }
     if (last.value != 1023 || name_of({1024}) != "?") std::exit(3);
     if (!message.starts_with("more than 1024 operator names: 'dispatch_test_")) std::exit(4);
-    try {
-      intern_operator("dispatch_test_one_more");
-      std::exit(5);
-    } catch (const Error&) {
+    const std::string refused = message.substr(message.find('\'') + 1, message.rfind('\'') - message.find('\'') - 1);
+    for (const std::string& name : {refused, refused, std::string("dispatch_test_one_more")}) {
+      try {
+        intern_operator(name);
+        std::exit(5);
+      } catch (const Error&) {
+      }
     }
     std::exit(intern_operator(name_of(last)).value == last.value ? 0 : 6);
   };
