@@ -36,6 +36,11 @@ class CompileError(Exception):
         self.lines = lines
 
 
+def stamp(file: Path):
+    """What tells a file from what it was: a checkout may give another text the same time."""
+    return file.stat().st_mtime_ns, file.stat().st_size
+
+
 def is_asked(object: str, labels) -> bool:
     first, second = (object.split("/") + [""])[:2]
     return second in labels if first == "tests" else first not in ("bench", "fuzz", "examples")
@@ -118,7 +123,7 @@ class BuiltTree:
         for name in filter(None, listed):
             source, copy = self.root / name, self.copy / name
             if source.is_file() and re.search(r"\.(h|cpp|inl|cu|cuh)$", name):
-                if not copy.exists() or copy.stat().st_mtime_ns != source.stat().st_mtime_ns:
+                if not copy.exists() or stamp(copy) != stamp(source):
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(source, copy)
 
