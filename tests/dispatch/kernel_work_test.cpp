@@ -69,9 +69,10 @@ TEST_F(Work, OfAConvolutionIsThatOfItsTaps) {
 }
 
 TEST_F(Work, OfAttentionAreTwoProductsAndTwoAndAHalfTimesThatBackwards) {
-  const TensorView q = of({2, 3, 10, 8}), k = of({2, 3, 12, 8}), v = of({2, 3, 12, 4}), y = of({2, 3, 10, 4});
+  // Six heads of queries share three of keys.
+  const TensorView q = of({2, 6, 10, 8}), k = of({2, 3, 12, 8}), v = of({2, 3, 12, 4}), y = of({2, 6, 10, 4});
   AttentionAttributes attributes;
-  const double whole = 2.0 * 2 * 3 * 10 * 12 * (8 + 4);
+  const double whole = 2.0 * 2 * 6 * 10 * 12 * (8 + 4);
   EXPECT_EQ(flops("attention", {y}, {q, k, v}, &attributes), whole);
   EXPECT_EQ(flops("attention_backward", {q, k, v}, {y, q, k, v}, &attributes), 2.5 * whole);
   attributes.causal = true;

@@ -125,6 +125,11 @@ TEST_F(ToldKernels, AreToldWithTheirWorkWhereSomebodyWantsIt) {
   EXPECT_EQ(told.calls[0].bytes, 4u * (6 + 9));
   EXPECT_FALSE(told.calls[0].has_virtual_time);
   EXPECT_EQ(told.calls[0].virtual_us, 0);
+  // Of a table that is looked up, what is written counts twice, and not the table.
+  register_kernel(kind_, "gather", &noted_kernel);
+  call_kernel(TENON_OP("gather"), state(), {&written_, 1}, {&read_, 1}, &attributes_);
+  EXPECT_EQ(told.calls.back().flops, 6);
+  EXPECT_EQ(told.calls.back().bytes, 4u * (6 + 6));
 }
 
 TEST_F(ToldKernels, AreNotToldToWhoWantsOtherThings) {
