@@ -198,5 +198,100 @@ TEST(Archive, PlainValuesAndNestingComeBack) {
   EXPECT_THAT(message_of([&] { nested.read("m", deeper); }), HasSubstr("No such serialized submodule: 'inner.m'"));
 }
 
+TEST(Archive, ValuesOfEachKindComeBackAsThatKind) {
+  OutputArchive out, inner;
+  out.write("tensor", IValue(tenon::tensor({1.0f, 2.0f})));
+  out.write("true", IValue(true));
+  out.write("false", IValue(false));
+  out.write("int", IValue(std::int64_t{-7}));
+  out.write("double", IValue(0.1));
+  out.write("text", IValue("i:5"));
+  out.write("no text", IValue(""));
+  inner.write("i", 1);
+  out.write("inner", inner);
+  EXPECT_EQ(message_of([&] { out.write("list", IValue(std::vector<std::int64_t>{1})); }),
+            "archive: the value of 'list' is of a kind that cannot be written");
+  EXPECT_EQ(message_of([&] { out.write("none", IValue()); }),
+            "archive: the value of 'none' is of a kind that cannot be written");
+  EXPECT_EQ(message_of([&] { out.write("int", IValue(true)); }), "Key 'int' already defined");
+  std::stringstream stream;
+  out.save_to(stream);
+  InputArchive in;
+  in.load_from(stream);
+  const auto read = [&](const std::string& key) {
+    IValue value;
+    in.read(key, value);
+    return value;
+  };
+  EXPECT_TRUE(read("tensor").toTensor().equal(tenon::tensor({1.0f, 2.0f})));
+  EXPECT_TRUE(read("true").toBool());
+  EXPECT_FALSE(read("false").toBool());
+  EXPECT_EQ(read("int").toInt(), -7);
+  EXPECT_EQ(read("double").toDouble(), 0.1);
+  EXPECT_EQ(read("text").toStringRef(), "i:5");
+  EXPECT_EQ(read("no text").toStringRef(), "");
+}
+
+TEST(Archive, AValueThatIsNotThereIsNamedWithItsPathAndLeavesWhatWasThereBefore) {
+  OutputArchive out, inner, innermost;
+  innermost.write("i", 1);
+  inner.write("innermost", innermost);
+  out.write("inner", inner);
+  std::stringstream stream;
+  out.save_to(stream);
+  InputArchive in, nested;
+  in.load_from(stream);
+  in.read("inner", nested);
+  IValue value(std::int64_t{5});
+  for (const char* key : {"absent", "innermost"}) {  // what is nested is no value
+    EXPECT_FALSE(nested.try_read(key, value)) << key;
+    EXPECT_EQ(message_of([&] { nested.read(key, value); }),
+              std::string("archive does not have a field with name 'inner.") + key + "'");
+    EXPECT_EQ(value.toInt(), 5) << key;
+  }
+}
+
+TEST(Archive, AFunctionThatTakesFewerBytesThanItIsGivenEndsTheWriting) {
+  OutputArchive out;
+  out.write("x", tenon::arange(100'000));
+  std::string taken;
+  out.save_to([&](const void* data, std::size_t bytes) {
+    taken.append(static_cast<const char*>(data), bytes);
+    return bytes;
+  });
+  EXPECT_TRUE(parse(taken).tensors["x"].equal(tenon::arange(100'000)));
+  for (const std::size_t good : {0, 1}) {
+    std::size_t calls = 0;
+    EXPECT_EQ(message_of([&] {
+                out.save_to([&](const void*, std::size_t bytes) { return calls++ == good ? bytes - 1 : bytes; });
+              }),
+              "the writer of an archive did not take all bytes");
+    EXPECT_EQ(calls, good + 1);
+  }
+}
+
+TEST(Archive, AFunctionThatReadsFewerBytesThanAreAnnouncedIsRefused) {
+  OutputArchive out;
+  out.write("i", 3);
+  std::stringstream stream;
+  out.save_to(stream);
+  const std::string bytes = stream.str();
+  InputArchive in;
+  const auto load = [&](std::size_t given) {
+    in.load_from(
+        [&](std::uint64_t position, void* to, std::size_t) {
+          EXPECT_EQ(position, 0u);
+          bytes.copy(static_cast<char*>(to), given);
+          return given;
+        },
+        [&] { return bytes.size(); });
+  };
+  load(bytes.size());
+  EXPECT_EQ(in.read_integer("i"), 3);
+  EXPECT_EQ(
+      message_of([&] { load(bytes.size() - 1); }),
+      "archive: " + std::to_string(bytes.size() - 1) + " bytes read, " + std::to_string(bytes.size()) + " announced");
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
+#include <string>
 
 #include "../support/fingerprint.h"
 #include "../support/message_of.h"
@@ -219,6 +221,28 @@ TEST(Recurrent, WrongShapesAreNamed) {
             std::string::npos);
 }
 
+TEST(Recurrent, SizesOutsideTheirLimitsAreNamedAndThoseAtThemTaken) {
+  const auto refusal = [](const nn::LSTMOptions& options) { return message_of([&] { nn::LSTM lstm(options); }); };
+  for (const std::int64_t size : {0, -1}) {
+    EXPECT_EQ(refusal(nn::LSTMOptions(3, size)), "hidden_size must be greater than zero, got " + std::to_string(size));
+    EXPECT_EQ(refusal(nn::LSTMOptions(3, 4).num_layers(size)),
+              "num_layers must be greater than zero, got " + std::to_string(size));
+  }
+  for (const std::int64_t size : {-1, 4, 5})
+    EXPECT_EQ(refusal(nn::LSTMOptions(3, 4).proj_size(size)),
+              "proj_size has to be a positive integer, smaller than hidden_size or zero to disable projections, got " +
+                  std::to_string(size) + " with hidden_size 4");
+  for (const double p : {-0.01, 1.01, std::nan("")})
+    EXPECT_NE(refusal(nn::LSTMOptions(3, 4).num_layers(2).dropout(p)).find("dropout should be a number in range"),
+              std::string::npos)
+        << p;
+  for (const double p : {0.0, 1.0}) EXPECT_NO_THROW(nn::LSTM(nn::LSTMOptions(3, 4).num_layers(2).dropout(p))) << p;
+  EXPECT_EQ(nn::LSTM(nn::LSTMOptions(3, 1))->all_weights()[1].sizes().vec(), (std::vector<std::int64_t>{4, 1}));
+  const auto projected = nn::LSTM(nn::LSTMOptions(3, 4).proj_size(3))->all_weights();
+  ASSERT_EQ(projected.size(), 5u);
+  EXPECT_EQ(projected[4].sizes().vec(), (std::vector<std::int64_t>{3, 4}));
+}
+
 TEST(Recurrent, PrintsTheProjectionWhereThereIsOne) {
   const auto printed = [](const nn::LSTM& lstm) {
     std::ostringstream stream;
@@ -230,6 +254,7 @@ TEST(Recurrent, PrintsTheProjectionWhereThereIsOne) {
       "bidirectional=false";
   EXPECT_EQ(printed(nn::LSTM(3, 4)), usual + ")");
   EXPECT_EQ(printed(nn::LSTM(nn::LSTMOptions(3, 4).proj_size(2))), usual + ", proj_size=2)");
+  EXPECT_EQ(printed(nn::LSTM(nn::LSTMOptions(3, 4).proj_size(1))), usual + ", proj_size=1)");
 }
 
 TEST(Packing, RefusesWhatIsNotSorted) {

@@ -33,6 +33,8 @@ Tensor new_buffer(IntArrayRef sizes, Scalar value, TensorOptions options) {
   return tenon::full(sizes, value, options);
 }
 
+Tensor given_buffer(const Tensor& given, const Tensor& own) { return own.defined() ? own.detach() : given; }
+
 ParametersWithoutMemory::ParametersWithoutMemory(Device device, bool at_once)
     : previous_(without_memory_on), previous_at_once_(asks_at_once) {
   if (device_state(device).driver().properties().computes)

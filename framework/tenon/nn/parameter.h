@@ -13,6 +13,9 @@ namespace tenon::nn {
 TENON_API Tensor new_parameter(IntArrayRef sizes);
 /// A buffer filled with one value.
 TENON_API Tensor new_buffer(IntArrayRef sizes, Scalar value, TensorOptions options = {});
+/// What reset() registers of a tensor that the options give: that one at first, where `own`, the module's member, is
+/// undefined; in a copy of the module a tensor of its own, so that what clone() sets is not the original's.
+TENON_API Tensor given_buffer(const Tensor& given, const Tensor& own);
 
 /// While it lives, what new_parameter() and new_buffer() make on this thread is on `device` and has no memory, which
 /// Module::to_empty() gives it (PyTorch: modules made on the device "meta"). Nothing is drawn and nothing is written.

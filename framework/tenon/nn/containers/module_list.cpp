@@ -7,6 +7,7 @@ namespace tenon::nn {
 
 std::shared_ptr<Module> ModuleListImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<ModuleListImpl>();
+  copy->train(is_training());
   for (const auto& module : modules_) copy->push_back(module->clone(device));
   return copy;
 }
@@ -33,6 +34,7 @@ ModuleDictImpl::ModuleDictImpl(const OrderedDict<std::string, std::shared_ptr<Mo
 
 std::shared_ptr<Module> ModuleDictImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<ModuleDictImpl>();
+  copy->train(is_training());
   for (const auto& item : children_) copy->insert(item.key(), item.value()->clone(device));
   return copy;
 }

@@ -14,6 +14,7 @@ SequentialImpl::SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
 
 std::shared_ptr<Module> SequentialImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<SequentialImpl>();
+  copy->train(is_training());
   std::size_t i = 0;
   for (const auto& child : children_) copy->push_back(child.key(), modules_[i++].clone(device));
   return copy;

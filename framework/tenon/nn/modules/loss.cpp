@@ -3,6 +3,7 @@
 
 #include <tenon/nn/functional/distance.h>
 #include <tenon/nn/functional/loss.h>
+#include <tenon/nn/parameter.h>
 
 #include <ostream>
 
@@ -35,14 +36,14 @@ TENON_LOSS(PairwiseDistance, pairwise_distance,
            "p=" << options.p() << ", eps=" << options.eps() << ", keepdim=" << options.keepdim())
 #undef TENON_LOSS
 
-#define TENON_LOSS(Name, function)                                                   \
-  void Name##Impl::reset() { weight = register_buffer("weight", options.weight()); } \
-  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {            \
-    const ModuleScope scope(*this);                                                  \
-    Name##Options current = options;                                                 \
-    current.weight(weight);                                                          \
-    return F::function(input, target, current);                                      \
-  }                                                                                  \
+#define TENON_LOSS(Name, function)                                                                         \
+  void Name##Impl::reset() { weight = register_buffer("weight", given_buffer(options.weight(), weight)); } \
+  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {                                  \
+    const ModuleScope scope(*this);                                                                        \
+    Name##Options current = options;                                                                       \
+    current.weight(weight);                                                                                \
+    return F::function(input, target, current);                                                            \
+  }                                                                                                        \
   void Name##Impl::pretty_print(std::ostream& stream) const { stream << "tenon::nn::" #Name "()"; }
 TENON_LOSS(NLLLoss, nll_loss)
 TENON_LOSS(CrossEntropyLoss, cross_entropy)
@@ -51,8 +52,8 @@ TENON_LOSS(MultiLabelSoftMarginLoss, multilabel_soft_margin_loss)
 #undef TENON_LOSS
 
 void BCEWithLogitsLossImpl::reset() {
-  weight = register_buffer("weight", options.weight());
-  pos_weight = register_buffer("pos_weight", options.pos_weight());
+  weight = register_buffer("weight", given_buffer(options.weight(), weight));
+  pos_weight = register_buffer("pos_weight", given_buffer(options.pos_weight(), pos_weight));
 }
 Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target) {
   const ModuleScope scope(*this);

@@ -2,6 +2,7 @@
 #include <tenon/nn/modules/pooling.h>
 
 #include <tenon/nn/functional/pooling.h>
+#include <tenon/nn/parameter.h>
 #include <tenon/ops/ops.h>
 
 #include <ostream>
@@ -81,29 +82,31 @@ TENON_LP_POOL_CLASS(2)
 TENON_LP_POOL_CLASS(3)
 #undef TENON_LP_POOL_CLASS
 
-#define TENON_FRACTIONAL_POOL_CLASS(D)                                                                       \
-  FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions given)             \
-      : options(std::move(given)) {                                                                          \
-    FractionalMaxPool##D##dImpl::reset();                                                                    \
-  }                                                                                                          \
-  void FractionalMaxPool##D##dImpl::reset() {                                                                \
-    _random_samples = register_buffer("_random_samples", options._random_samples());                         \
-    if (options.output_size() && options.output_ratio()) {                                                   \
-      throw Error("only one of output_size and output_ratio may be specified");                              \
-    }                                                                                                        \
-    if (!options.output_size() && !options.output_ratio()) {                                                 \
-      throw Error("FractionalMaxPool" #D "d requires specifying either an output size, or a pooling ratio"); \
-    }                                                                                                        \
-  }                                                                                                          \
-  void FractionalMaxPool##D##dImpl::pretty_print(std::ostream& stream) const {                               \
-    stream << "tenon::nn::FractionalMaxPool" #D "d()";                                                       \
-  }                                                                                                          \
-  Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) {                                         \
-    const ModuleScope scope(*this);                                                                          \
-    return F::fractional_max_pool##D##d(input, options);                                                     \
-  }                                                                                                          \
-  std::tuple<Tensor, Tensor> FractionalMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {        \
-    return F::fractional_max_pool##D##d_with_indices(input, options);                                        \
+#define TENON_FRACTIONAL_POOL_CLASS(D)                                                                              \
+  FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions given)                    \
+      : options(std::move(given)) {                                                                                 \
+    FractionalMaxPool##D##dImpl::reset();                                                                           \
+  }                                                                                                                 \
+  void FractionalMaxPool##D##dImpl::reset() {                                                                       \
+    _random_samples = register_buffer("_random_samples", given_buffer(options._random_samples(), _random_samples)); \
+    if (options.output_size() && options.output_ratio()) {                                                          \
+      throw Error("only one of output_size and output_ratio may be specified");                                     \
+    }                                                                                                               \
+    if (!options.output_size() && !options.output_ratio()) {                                                        \
+      throw Error("FractionalMaxPool" #D "d requires specifying either an output size, or a pooling ratio");        \
+    }                                                                                                               \
+  }                                                                                                                 \
+  void FractionalMaxPool##D##dImpl::pretty_print(std::ostream& stream) const {                                      \
+    stream << "tenon::nn::FractionalMaxPool" #D "d()";                                                              \
+  }                                                                                                                 \
+  Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) {                                                \
+    const ModuleScope scope(*this);                                                                                 \
+    return F::fractional_max_pool##D##d(input,                                                                      \
+                                        FractionalMaxPool##D##dOptions(options)._random_samples(_random_samples));  \
+  }                                                                                                                 \
+  std::tuple<Tensor, Tensor> FractionalMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {               \
+    return F::fractional_max_pool##D##d_with_indices(                                                               \
+        input, FractionalMaxPool##D##dOptions(options)._random_samples(_random_samples));                           \
   }
 TENON_FRACTIONAL_POOL_CLASS(2)
 TENON_FRACTIONAL_POOL_CLASS(3)
