@@ -1,5 +1,7 @@
 // Event files: records and checksums, held against figures from the formats' documents.
+#include "support/message_of.h"
 #include "support/scratch_folder.h"
+#include "tensorboard/file_limit.h"
 #include "tensorboard/read_events.h"
 
 #include <tenon/core/error.h>
@@ -7,15 +9,29 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+namespace {
+bool files_cannot_be_cut = false;
+}  // namespace
+
+// In place of the C library's.
+extern "C" [[gnu::visibility("default")]] int ftruncate(int descriptor, off_t length) noexcept {
+  if (files_cannot_be_cut) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_ftruncate, descriptor, length));
+}
 
 namespace tenon::test {
 namespace {
@@ -98,23 +114,93 @@ TEST_F(EventFiles, WhatWasFlushedSurvivesAKillAndIsWhole) {
 }
 
 TEST_F(EventFiles, WhatFollowsARecordThatHadNoRoomIsReadable) {
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit of its size a file is as on a full disk
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   EventFile file(folder_);
   file.add(std::string(1000, 'a'), 1);
   file.flush();
-  const rlimit full{.rlim_cur = 1500, .rlim_max = before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
-  file.add(std::string(1000, 'b'), 2);
-  EXPECT_THROW(file.flush(), Error);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  {
+    const FileLimit limit(1500);
+    file.add(std::string(1000, 'b'), 2);
+    EXPECT_EQ(message_of([&] { file.flush(); }), "cannot write " + file.path() + ": File too large");
+    EXPECT_EQ(file.waiting(), 0u);
+  }
   file.add("c", 3);
   file.flush();
   const std::vector<std::string> events = records(content_of(file.path()));
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(number_in(events[1], 2), 1u);
   EXPECT_EQ(number_in(events[2], 2), 3u);
+}
+
+TEST_F(EventFiles, AFileThatTookNothingNeedsNotBeCut) {
+  EventFile file(folder_);
+  files_cannot_be_cut = true;
+  {
+    const FileLimit limit(std::filesystem::file_size(file.path()));
+    file.add("a", 1);
+    EXPECT_EQ(message_of([&] { file.flush(); }), "cannot write " + file.path() + ": File too large");
+  }
+  files_cannot_be_cut = false;
+  file.add("b", 2);
+  file.flush();
+  const std::vector<std::string> events = records(content_of(file.path()));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(number_in(events[1], 2), 2u);
+}
+
+TEST_F(EventFiles, AFileThatCannotBeCutBackIsClosedAndStaysAsItIs) {
+  EventFile file(folder_);
+  file.add("a", 1);
+  file.flush();
+  files_cannot_be_cut = true;
+  {
+    const FileLimit limit(1500);
+    file.add(std::string(2000, 'b'), 2);
+    EXPECT_EQ(message_of([&] { file.flush(); }), "cannot write " + file.path() +
+                                                     ": File too large; it ends with a part of a record, and stays as "
+                                                     "it is");
+  }
+  files_cannot_be_cut = false;
+  for (const auto& open : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    EXPECT_NE(std::filesystem::read_symlink(open, gone), file.path());
+  }
+  file.add("c", 3);
+  EXPECT_TRUE(message_of([&] { file.flush(); }).starts_with("cannot write " + file.path() + ": "));
+  const std::string content = content_of(file.path());
+  EXPECT_EQ(content.size(), 1500u);
+  EXPECT_EQ(records(content).size(), 2u);
+}
+
+TEST_F(EventFiles, EveryEventHasTheTimeOfItsAddingUnlessOneIsGiven) {
+  const double before = tensorboard::wall_time_now();
+  EXPECT_GT(before, 1.6e9) << "seconds since 1970";
+  EventFile file(folder_);
+  file.add("a", 1);
+  file.add_restart(5);
+  file.add("a", 1, 0.0);
+  file.flush();
+  const double after = tensorboard::wall_time_now();
+  const std::vector<std::string> events = records(content_of(file.path()));
+  ASSERT_EQ(events.size(), 4u);
+  double last = before;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_GE(double_in(events[i], 1), last) << i;
+    last = double_in(events[i], 1);
+  }
+  EXPECT_LE(last, after);
+  EXPECT_EQ(double_in(events[3], 1), 0);
+}
+
+TEST_F(EventFiles, AFullBufferIsWrittenWithoutAFlush) {
+  EventFile file(folder_);
+  const auto size = [&] { return std::filesystem::file_size(file.path()); };
+  const auto empty = size();
+  file.add(std::string(60'000, 'a'), 1);
+  EXPECT_EQ(size(), empty);
+  EXPECT_EQ(file.waiting(), 1u);
+  file.add(std::string(6'000, 'b'), 2);
+  EXPECT_GT(size(), empty + 66'000);
+  EXPECT_EQ(file.waiting(), 0u);
 }
 
 TEST_F(EventFiles, AFolderThatCannotBeMadeIsSaid) { EXPECT_THROW(EventFile("/proc/no/such"), Error); }

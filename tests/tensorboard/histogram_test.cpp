@@ -1,5 +1,6 @@
 // Bins by rule and counts; the figures are NumPy's (numpy.histogram_bin_edges) and PyTorch's (make_histogram).
-#include <tenon/core/error.h>
+#include "support/message_of.h"
+
 #include <tenon/tensorboard/histogram.h>
 
 #include <gmock/gmock.h>
@@ -45,8 +46,9 @@ TEST(HistogramBins, DoanesAndStonesRulesGiveNumPysNumberOfBins) {
     std::vector<double> values;
     std::size_t doane, stone;
   };
-  for (const Row& row : {Row{squares(), 7, 2}, Row{sawtooth, 11, 1}, Row{two_heaps, 12, 91}, Row{cubes, 10, 93},
-                         Row{{1, 2}, 1, 1}, Row{{3, 3, 3, 3, 3}, 1, 1}}) {
+  for (const Row& row :
+       {Row{squares(), 7, 2}, Row{sawtooth, 11, 1}, Row{two_heaps, 12, 91}, Row{cubes, 10, 93}, Row{{1, 2}, 1, 1},
+        Row{{0, 1, 1, 1, 1}, 6, 100}, Row{{0, 0, 0, 0, 1}, 6, 100}, Row{{3, 3, 3, 3, 3}, 1, 1}}) {
     EXPECT_EQ(HistogramBins("doane").edges(row.values).size() - 1, row.doane) << row.values.size();
     EXPECT_EQ(HistogramBins("stone").edges(row.values).size() - 1, row.stone) << row.values.size();
   }
@@ -72,10 +74,29 @@ TEST(HistogramBins, AValueFarAwayMakesNoBillionsOfBins) {
   EXPECT_THROW(HistogramBins("fd").edges(values), Error);
 }
 
+TEST(HistogramBins, AMillionOfARuleAreAllowedAndOneMoreIsRefusedWithWhatMakesThem) {
+  const auto of_width_3_5 = [](double last) { return HistogramBins("fd").edges({0, 1, 2, 3, 4, 5, 6, last}); };
+  EXPECT_EQ(of_width_3_5(3.5e6).size(), 1'000'001u);
+  EXPECT_EQ(message_of([&] { of_width_3_5(3.5e6 + 1); }),
+            "a width of 3.5 for values from 0 to 3500001 makes 1000001 bins of a histogram, more than 1000000: bins "
+            "\"tensorflow\" or a list of edges have no such limit");
+}
+
 TEST(HistogramBins, WhatIsNoneIsRefused) {
-  EXPECT_THROW(HistogramBins("auto ").edges({1}), Error);
-  EXPECT_THROW(HistogramBins(std::vector<double>{1}), Error);
-  EXPECT_THROW(HistogramBins(std::vector<double>{2, 1}), Error);
+  EXPECT_EQ(message_of([] { HistogramBins("auto "); }),
+            "unknown bins 'auto ' of a histogram; there are tensorflow, auto, fd, scott, doane, stone, rice, sturges, "
+            "sqrt, or a list of edges");
+  EXPECT_EQ(message_of([] { HistogramBins(std::vector<double>{1}); }),
+            "the bins of a histogram need at least 2 edges, got 1");
+  EXPECT_EQ(message_of([] {
+              HistogramBins(std::vector<double>{0, 2, 1});
+            }),
+            "the edges of a histogram's bins have to rise, but edge 1 is 2 and edge 2 is 1");
+  EXPECT_EQ(HistogramBins(std::vector<double>{1, 1}).edges({}).size(), 2u);
+  EXPECT_EQ(message_of([] {
+              HistogramBins("auto").edges({INFINITY, NAN});
+            }),
+            "a histogram with bins by a rule needs a finite value; \"tensorflow\" does not");
 }
 
 TEST(Histograms, ABinHoldsItsLowerEdgeAndTheLastOneItsUpperToo) {
@@ -115,8 +136,11 @@ TEST(Histograms, NaNIsInNoBinAndIsSeenInTheEnds) {
 }
 
 TEST(Histograms, NoValuesOrNoneWithinTheBinsAreRefused) {
-  EXPECT_THROW(histogram_of({}, "tensorflow"), Error);
-  EXPECT_THROW(histogram_of({5}, std::vector<double>{0, 1}), Error);
+  EXPECT_EQ(message_of([] { histogram_of({}, "tensorflow"); }), "a histogram needs values, got none");
+  EXPECT_EQ(message_of([] {
+              histogram_of({5, 6}, std::vector<double>{0, 2, 3});
+            }),
+            "none of the 2 values of a histogram lies within its bins, from 0 to 3");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SummaryWriter: what each call writes, and where. The fields are those of summary.proto.
+#include "support/message_of.h"
 #include "support/scratch_folder.h"
+#include "tensorboard/file_limit.h"
 #include "tensorboard/read_events.h"
 
 #include <tenon/tenon.h>
@@ -199,6 +201,18 @@ TEST_F(Writer, AnEventThatComesLateHasTheOthersWritten) {
   SummaryWriter writer(folder_, {.max_queue = 1000, .flush_secs = 0});
   writer.add_scalar("a", 1, 1);
   EXPECT_EQ(values_in(folder_).size(), 1u);
+}
+
+TEST_F(Writer, ACloseThatCannotWriteSaysSo) {
+  SummaryWriter writer(folder_);
+  writer.add_scalar("a", 1, 1);
+  const auto path = fs::directory_iterator(folder_)->path();
+  const auto size = fs::file_size(path);
+  {
+    const FileLimit limit(size);
+    EXPECT_EQ(message_of([&] { writer.close(); }), "cannot write " + path.string() + ": File too large");
+  }
+  EXPECT_EQ(fs::file_size(path), size);
 }
 
 TEST_F(Writer, WhatIsAddedAfterCloseGoesToANewFile) {
