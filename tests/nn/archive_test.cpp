@@ -242,13 +242,22 @@ TEST(Archive, AValueThatIsNotThereIsNamedWithItsPathAndLeavesWhatWasThereBefore)
   InputArchive in, nested;
   in.load_from(stream);
   in.read("inner", nested);
-  IValue value(std::int64_t{5});
-  for (const char* key : {"absent", "innermost"}) {  // what is nested is no value
-    EXPECT_FALSE(nested.try_read(key, value)) << key;
-    EXPECT_EQ(message_of([&] { nested.read(key, value); }),
-              std::string("archive does not have a field with name 'inner.") + key + "'");
+  const auto expect_absent = [](InputArchive& archive, const std::string& key) {
+    IValue value(std::int64_t{5});
+    EXPECT_FALSE(archive.try_read(key, value)) << key;
+    EXPECT_EQ(message_of([&] { archive.read(key, value); }),
+              "archive does not have a field with name '" + archive.full_name(key) + "'");
     EXPECT_EQ(value.toInt(), 5) << key;
-  }
+  };
+  EXPECT_EQ(nested.full_name("absent"), "inner.absent");
+  expect_absent(nested, "absent");
+  expect_absent(nested, "innermost");  // what is nested is no value
+  // What other programs have written of their own.
+  nn::TensorFile foreign;
+  foreign.metadata = {{"empty", ""}, {"format", "pt"}};
+  in.load_from(foreign);
+  expect_absent(in, "empty");
+  expect_absent(in, "format");
 }
 
 TEST(Archive, AFunctionThatTakesFewerBytesThanItIsGivenEndsTheWriting) {

@@ -139,9 +139,8 @@ bool InputArchive::try_read(const std::string& key, IValue& value) {
     value = tensor;
     return true;
   }
-  const auto text = try_read_raw(key);
-  if (!text || text->empty()) return false;
-  switch ((*text)[0]) {
+  const std::string text = try_read_raw(key).value_or("");
+  switch (text[0]) {  // '\0' where there is none
     case 'b':
       value = read_boolean(key);
       return true;
