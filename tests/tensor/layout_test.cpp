@@ -92,6 +92,13 @@ TEST(ResultStrides, OfEqualStridesHaveTheLongerOneOutsideAsInPyTorch) {
   EXPECT_EQ(result_strides(high, {{high, equal}, {high, columns}}), columns) << "where they say nothing the next does";
 }
 
+TEST(ResultStrides, OfNoElementsAreThoseOfOneInThatDimension) {
+  const Dims sizes{2, 0, 3};
+  EXPECT_EQ(result_strides(sizes, {}), (Dims{3, 3, 1}));
+  EXPECT_EQ(result_strides(sizes, {{sizes, {1, 6, 2}}}), (Dims{1, 6, 2}));
+  EXPECT_EQ(result_strides({0, 0}, {}), (Dims{1, 1}));
+}
+
 TEST(ResultStrides, ThatNoIntegerHoldsAreRefused) {
   const Dims sizes{std::int64_t{1} << 32, std::int64_t{1} << 32, 2};
   EXPECT_EQ(message_of([&] { result_strides(sizes, {}); }),

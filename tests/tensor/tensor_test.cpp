@@ -7,10 +7,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <support/message_of.h>
 
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 namespace tenon {
@@ -119,6 +121,46 @@ TEST(Tensor, UndefinedHasSizesAsInLibtorchAndNothingElse) {
                                           [&] { none.backward(); }, [&] { none.to(kFloat64); }}) {
     EXPECT_THROW(use(), Error);
   }
+}
+
+TEST(Tensor, UndefinedSaysThatItIsSo) {
+  const Tensor none;
+  for (const auto& use :
+       std::vector<std::function<void()>>{[&] { none.device(); }, [&] { none.scalar_type(); }, [&] { none.strides(); },
+                                          [&] { none.storage_offset(); }, [&] { none.current_version(); }})
+    EXPECT_EQ(test::message_of(use), "tensor does not have a device, sizes or data: it is undefined");
+}
+
+TEST(Tensor, TypeIsNamedInLibtorchsWords) {
+  EXPECT_EQ(Tensor().toString(), "UndefinedType");
+  EXPECT_EQ(ones({1}).toString(), "CPUFloatType");
+  EXPECT_EQ(ones({1}, kInt64).toString(), "CPULongType");
+  EXPECT_EQ(ones({1}, TensorOptions(Device("simulated:0")).dtype(kFloat64)).toString(), "SIMULATEDDoubleType");
+  testing::internal::CaptureStderr();
+  ones({2, 3}, kBool).print();
+  Tensor().print();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "[CPUBoolType [2, 3]]\n[UndefinedTensor]\n");
+}
+
+TEST(Tensor, VersionCountsWritesAndIsNoneOfAnInferenceTensor) {
+  const Tensor x = ones({2});
+  const std::int64_t before = x.current_version();
+  x.add_(1);
+  x.detach().add_(1);
+  EXPECT_EQ(x.current_version(), before + 2);
+  EXPECT_EQ(x._version(), before + 2);
+  const InferenceMode mode;
+  EXPECT_EQ(test::message_of([] { ones({2}).current_version(); }), "Inference tensors do not track version counter.");
+}
+
+TEST(Tensor, AccessorsOf32BitsTakeAsManyElementsAsTheseCanNumber) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const Tensor one = ones({1}, kInt8);
+  EXPECT_EQ((one.expand({kMost}).packed_accessor32<std::int8_t, 1>()[kMost - 1]), 1);
+  EXPECT_EQ(
+      test::message_of([&] { one.expand({kMost + 1}).packed_accessor32<std::int8_t, 1>(); }),
+      "numel needs to be smaller than int32_t max; otherwise, please use packed_accessor64 (numel is 2147483648)");
+  EXPECT_EQ((one.expand({kMost + 1}).packed_accessor64<std::int8_t, 1>()[kMost]), 1);
 }
 
 TEST(Tensor, LiteralsMeanSizesAndAmounts) {

@@ -164,11 +164,9 @@ std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const D
         --next;
       }
       if (new_run != old_run) return std::nullopt;
-      if (i > 0) {
-        base = strides[i - 1];
-        old_run = 1;
-        new_run = 1;
-      }
+      base = strides[std::max(i - 1, 0)];
+      old_run = 1;
+      new_run = 1;
     }
   }
   if (next != -1) return std::nullopt;
