@@ -41,7 +41,7 @@ void copy_tiles(char* destination, const char* source, const Nest& nest, int row
   const i64 columns = nest.sizes[inner];
   const i64 to_row = nest.strides[0][rows_dim], from_row = nest.strides[1][rows_dim];
   const i64 to = nest.strides[0][inner], from = nest.strides[1][inner];
-  const bool in_squares = (kBytes == 2 || kBytes == 4) && to == kBytes && from_row == kBytes;
+  const bool in_rows = to == kBytes && from_row == kBytes;
   const auto rectangle = [&](i64 r0, i64 r1, i64 c0, i64 c1) {
     for (i64 r = r0; r < r1; ++r)
       copy_row<T>(destination + r * to_row + c0 * to, source + r * from_row + c0 * from, to, from, c1 - c0);
@@ -51,13 +51,11 @@ void copy_tiles(char* destination, const char* source, const Nest& nest, int row
     for (i64 c0 = 0; c0 < columns; c0 += kTile) {
       const i64 c1 = smaller(c0 + kTile, columns);
       i64 r = r0, c = c0;
-      if constexpr (kBytes == 2 || kBytes == 4) {
-        if (in_squares) {
-          for (; c + kSide <= c1; c += kSide) {
-            for (r = r0; r + kSide <= r1; r += kSide) {
-              transpose_square(reinterpret_cast<T*>(destination + r * to_row + c * to), to_row / kBytes, kSide,
-                               reinterpret_cast<const T*>(source + r * from_row + c * from), from / kBytes, kSide);
-            }
+      if constexpr (kBytes == 2 || kBytes == 4) {  // of which there are squares
+        for (; in_rows && c + kSide <= c1; c += kSide) {
+          for (r = r0; r + kSide <= r1; r += kSide) {
+            transpose_square(reinterpret_cast<T*>(destination + r * to_row + c * to), to_row / kBytes, kSide,
+                             reinterpret_cast<const T*>(source + r * from_row + c * from), from / kBytes, kSide);
           }
         }
       }
