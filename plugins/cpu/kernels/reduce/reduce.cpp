@@ -6,7 +6,7 @@ namespace {
 
 constexpr i64 kRow = 4096;             // most elements for one call of block
 constexpr i64 kBlockElements = 65536;  // a partial result covers at most about this many
-constexpr i64 kColumns = 256;          // accumulators side by side
+constexpr i64 kOutputs = 256;          // most accumulators side by side
 constexpr i64 kGrain = 16384;
 constexpr int kMaxOutputs = 2;
 
@@ -86,8 +86,8 @@ void reduce_range(const Job& job, const char* base, i64 begin, i64 end, void* ac
   alignas(64) char stage[512 * 8];
   i64 staged = 0;
   for (i64 i = begin; i < end;) {
-    const i64 column = i % row;
-    const char* at = base + r.offset(r.x, i - column) + column * stride;
+    const i64 column = r.rank == 1 ? i : i % row;
+    const char* at = base + column * stride + (r.rank == 1 ? 0 : r.offset(r.x, i - column));
     i64 n = smaller(row - column, end - i);
     if (job.native && stride == job.element && n >= 16) {
       n = smaller(n, kRow);
@@ -111,7 +111,7 @@ void reduce_columns(const Job& job, const char* base, i64 begin, i64 end, i64 n,
   const Dims& r = job.reduced;
   const int inner = r.rank - 1;
   const i64 stride = job.kept.x[job.kept.rank - 1];
-  alignas(64) char stage[kColumns * 8];
+  alignas(64) char stage[kOutputs * 8];
   for (i64 i = begin; i < end;) {
     const i64 first = i % r.sizes[inner];
     const char* at = base + r.offset(r.x, i);
@@ -128,12 +128,13 @@ void reduce_columns(const Job& job, const char* base, i64 begin, i64 end, i64 n,
   }
 }
 
-void write(const Job& job, i64 output, i64 n, i64 stride_dim, const void* accs) {
-  alignas(64) char lanes[kColumns * 8];
+// Writes `n` neighbouring outputs.
+void write(const Job& job, i64 output, i64 n, const void* accs) {
+  alignas(64) char lanes[kOutputs * 8];
   for (int k = 0; k < job.outputs; ++k) {
+    const i64* strides = job.kept.y[k];
     job.op->finish(k, lanes, accs, n, job.reduced.count, job.params);
-    job.store[k](job.y[k] + job.kept.offset(job.kept.y[k], output), stride_dim < 0 ? 0 : job.kept.y[k][stride_dim],
-                 lanes, n);
+    job.store[k](job.y[k] + job.kept.offset(strides, output), strides[job.kept.rank - 1], lanes, n);
   }
 }
 
@@ -176,29 +177,26 @@ void run_reduction(KernelContext& context, const TensorView* const* outputs, int
   if (kept == 0) return;
   job.kept.collapse();
   job.reduced.collapse();
-  alignas(64) char accs[kColumns * 32];
+  alignas(64) char accs[kOutputs * 32];
   if (reduced == 0) {
     op.init(accs, 1);
-    for (i64 o = 0; o < kept; ++o) write(job, o, 1, -1, accs);
+    for (i64 o = 0; o < kept; ++o) write(job, o, 1, accs);
     return;
   }
 
   const int inner = job.kept.rank - 1;
-  const bool by_columns = job.kept.sizes[inner] > 1 && job.kept.x[inner] == job.element &&
-                          (job.reduced.x[job.reduced.rank - 1] != job.element);
-  const i64 width = by_columns ? smaller(kColumns, job.kept.sizes[inner]) : 1;
-  const i64 groups_per_row = by_columns ? (job.kept.sizes[inner] + width - 1) / width : 1;
-  const i64 groups = by_columns ? kept / job.kept.sizes[inner] * groups_per_row : kept;
-  const i64 block = larger<i64>(1, kBlockElements / width);
+  const i64 row = job.kept.sizes[inner], step = job.kept.x[inner];
+  const bool by_columns = row > 1 && step == job.element && job.reduced.x[job.reduced.rank - 1] != job.element;
+  // Outputs whose ranges are long have a group each, and maybe several blocks.
+  const i64 width = smaller(row, by_columns ? kOutputs : larger<i64>(1, smaller(kOutputs, kGrain / reduced)));
+  const i64 groups_per_row = (row + width - 1) / width;
+  const i64 groups = kept / row * groups_per_row;
+  const i64 block = larger<i64>(1, kBlockElements / (by_columns ? width : 1));
   const i64 blocks = (reduced + block - 1) / block;
 
   // Unit (group, block): a few neighbouring outputs, a piece of the reduced range.
-  auto first_output = [&](i64 group) {
-    return by_columns ? group / groups_per_row * job.kept.sizes[inner] + group % groups_per_row * width : group;
-  };
-  auto group_width = [&](i64 group) {
-    return by_columns ? smaller(width, job.kept.sizes[inner] - group % groups_per_row * width) : i64{1};
-  };
+  auto first_output = [&](i64 group) { return group / groups_per_row * row + group % groups_per_row * width; };
+  auto group_width = [&](i64 group) { return smaller(width, row - group % groups_per_row * width); };
   auto run_unit = [&](i64 group, i64 which, char* into) {
     const i64 n = group_width(group);
     const char* base = job.x + job.kept.offset(job.kept.x, first_output(group));
@@ -207,17 +205,17 @@ void run_reduction(KernelContext& context, const TensorView* const* outputs, int
     if (by_columns) {
       reduce_columns(job, base, begin, end, n, into);
     } else {
-      reduce_range(job, base, begin, end, into);
+      for (i64 k = 0; k < n; ++k) reduce_range(job, base + k * step, begin, end, into + k * op.acc_bytes);
     }
   };
 
   if (blocks == 1) {
     const i64 cost = larger<i64>(1, reduced * width);
     parallel(groups, kGrain / cost + 1, 1, [&](i64 begin, i64 end) {
-      alignas(64) char mine[kColumns * 32];
+      alignas(64) char mine[kOutputs * 32];
       for (i64 g = begin; g < end; ++g) {
         run_unit(g, 0, mine);
-        write(job, first_output(g), group_width(g), by_columns ? inner : -1, mine);
+        write(job, first_output(g), group_width(g), mine);
       }
     });
     return;
@@ -230,7 +228,7 @@ void run_reduction(KernelContext& context, const TensorView* const* outputs, int
   for (i64 g = 0; g < groups; ++g) {
     char* total = partial + g * blocks * stride;
     for (i64 b = 1; b < blocks; ++b) op.combine(total, total + b * stride, group_width(g));
-    write(job, first_output(g), group_width(g), by_columns ? inner : -1, total);
+    write(job, first_output(g), group_width(g), total);
   }
 }
 
