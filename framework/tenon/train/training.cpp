@@ -211,9 +211,6 @@ void Training::share_threads() {
 }
 
 void Training::make_step() {
-  if (techniques_.chunked_loss > 0 && !model_.before_head)
-    throw config_.error("train.chunked_loss", fmt::format("the model '{}' has no output layer of its own to divide",
-                                                          config_.section("model").text("name")));
   step_.emplace(StepParts{.options = options_,
                           .techniques = techniques_,
                           .model = model_,
@@ -329,7 +326,6 @@ void Training::compare_with_integers() {
 
 bool Training::run_epoch(int epoch) {
   const auto start = Clock::now();
-  epoch_ = epoch;
   model_.module->train();
   data_.train->begin(
       static_cast<std::uint64_t>(options_.integer("seed")) * 1'000'003 + static_cast<std::uint64_t>(epoch),
@@ -364,7 +360,7 @@ bool Training::run_epoch(int epoch) {
                                          epochs_, device_.device().str(), figures.seconds));
   result_.epochs.push_back(figures);
   progress_.figures(result_);
-  if (done == steps_per_epoch_) ++epoch_;
+  if (done == steps_per_epoch_) epoch_ = epoch + 1;
   return true;
 }
 

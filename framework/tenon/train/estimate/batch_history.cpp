@@ -1,60 +1,18 @@
-// Recording, growth, and the calls made again.
+// Growth, and the calls made again.
 #include <tenon/train/estimate/batch_history.h>
 
 #include <tenon/device/device_state.h>
-#include <tenon/memory/layers/layer.h>
-#include <tenon/runtime/allocator_spec.h>
-#include <tenon/train/estimate/address_run.h>
+#include <tenon/train/training.h>
 
 #include <algorithm>
 #include <numeric>
-#include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 namespace tenon::train {
 namespace {
 
 using Kind = Asked::Kind;
-
-constexpr char kLayer[] = "the search for the largest batch";
-constexpr std::string_view kStepMark = "step ";
-
-/// Takes down what passes.
-class TakesDown final : public LayerAllocator {
- public:
-  TakesDown(std::unique_ptr<Allocator> inner, std::shared_ptr<Calls> calls)
-      : LayerAllocator(std::move(inner)), calls_(std::move(calls)) {}
-
-  Block allocate(const Request& request) override {
-    const Block block = inner_->allocate(request);
-    live_[block.data] = next_;
-    calls_->push_back({.kind = Kind::kAllocate, .block = next_++, .request = request, .stream = {}});
-    return block;
-  }
-  void deallocate(const Block& block, StreamRef last_use) noexcept override {
-    calls_->push_back({.kind = Kind::kFree, .block = live_.at(block.data), .request = {}, .stream = last_use});
-    live_.erase(block.data);
-    inner_->deallocate(block, last_use);
-  }
-  void record_use(const Block& block, StreamRef stream) override {
-    calls_->push_back({.kind = Kind::kUse, .block = live_.at(block.data), .request = {}, .stream = stream});
-    inner_->record_use(block, stream);
-  }
-  std::size_t trim(std::size_t keep_bytes) override {
-    calls_->push_back({.kind = Kind::kTrim, .request = {}, .stream = {}, .keep = keep_bytes});
-    return inner_->trim(keep_bytes);
-  }
-  void mark(std::string_view name) override {
-    if (name.starts_with(kStepMark)) calls_->push_back({.kind = Kind::kStep, .request = {}, .stream = {}});
-  }
-
- private:
-  std::shared_ptr<Calls> calls_;
-  std::unordered_map<const void*, std::uint32_t> live_;
-  std::uint32_t next_ = 0;
-};
 
 /// The same call but for its size.
 bool are_alike(const Asked& a, const Asked& b) {
@@ -63,18 +21,6 @@ bool are_alike(const Asked& a, const Asked& b) {
                       call.request.purpose, call.request.label, call.request.pool);
   };
   return form(a) == form(b);
-}
-
-/// What is freed at once comes in the order in which it was allocated: containers give it back in an order of their
-/// own.
-void sort_frees(Calls& calls) {
-  const auto is_free = [](const Asked& call) { return call.kind == Kind::kFree; };
-  for (auto first = calls.begin(); first != calls.end();) {
-    first = std::find_if(first, calls.end(), is_free);
-    const auto last = std::find_if_not(first, calls.end(), is_free);
-    std::sort(first, last, [](const Asked& a, const Asked& b) { return a.block < b.block; });
-    first = last;
-  }
 }
 
 void reverse_frees(const Calls& calls, std::vector<std::size_t>& turn) {
@@ -133,23 +79,6 @@ class Pass {
 
 }  // namespace
 
-Calls record_calls(const ExperimentConfig& config, std::int64_t& examples) {
-  const auto calls = std::make_shared<Calls>();
-  add_private_layer(
-      {.name = kLayer,
-       .summary = "takes down what a run asks for",
-       .options = {},
-       .create = [calls](std::unique_ptr<Allocator> inner,
-                         const LayerContext&) { return std::make_unique<TakesDown>(std::move(inner), calls); },
-       .wrap_source = {}});
-  ExperimentConfig stand_in = on_addresses(config, 0);
-  stand_in.allocator = allocator_from_spec(kDefaultAllocator);
-  stand_in.allocator.layers = {{kLayer, Options()}};
-  examples = run_on_addresses(stand_in, config.device, kTwoSteps).examples;
-  sort_frees(*calls);
-  return std::move(*calls);
-}
-
 std::optional<BatchHistory> BatchHistory::of(std::int64_t few, const Calls& with_few, std::int64_t more,
                                              const Calls& with_more, std::int64_t period) {
   if (!std::ranges::equal(with_few, with_more, are_alike)) return std::nullopt;
@@ -157,14 +86,12 @@ std::optional<BatchHistory> BatchHistory::of(std::int64_t few, const Calls& with
   history.least_ = few;
   history.period_ = period;
   history.calls_ = with_few;
+  history.blocks_ = static_cast<std::uint32_t>(std::ranges::count(with_few, Kind::kAllocate, &Asked::kind));
   const auto periods = static_cast<std::size_t>((more - few) / period);
   for (std::size_t i = 0; i < with_few.size(); ++i) {
-    Asked& call = history.calls_[i];
-    if (call.kind != Kind::kAllocate) continue;
-    ++history.blocks_;
-    const std::size_t before = call.request.bytes, after = with_more[i].request.bytes;
+    const std::size_t before = with_few[i].request.bytes, after = with_more[i].request.bytes;
     if (after < before || (after - before) % periods != 0) return std::nullopt;
-    call.growth = (after - before) / periods;
+    history.calls_[i].growth = (after - before) / periods;
   }
   return history;
 }
@@ -214,25 +141,25 @@ std::optional<OutOfMemoryInfo> BatchHistory::shortage(std::int64_t batch_size, D
   if (order == FreeOrder::kBackwards) reverse_frees(calls_, turn);
   AllocatorStack& allocator = device_state(device).allocator();
   Pass pass(allocator, blocks_);
-  std::optional<std::size_t> step;  // where it begins; none: none has begun
-  int tries = 0;
-  std::uint32_t allocated = 0, allocated_before_step = 0;
+  struct Begun {
+    std::size_t at;
+    std::uint32_t allocated;  ///< before it
+    int tries;
+  };
+  std::optional<Begun> step;
+  std::uint32_t allocated = 0;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
-    if (calls_[i].kind == Kind::kStep) {
-      step = i;
-      tries = 1;
-      allocated_before_step = allocated;
-    }
+    if (calls_[i].kind == Kind::kStep) step = Begun{i, allocated, 1};
     try {
       const Asked& call = calls_[turn[i]];
       pass.make(call, bytes_of(call, batch_size));
       if (calls_[i].kind == Kind::kAllocate) ++allocated;
     } catch (const OutOfMemory& error) {
-      if (!step || tries++ == kMostTries) return error.info();
-      pass.undo(allocated_before_step);
+      if (!step || step->tries++ == kMostTries) return error.info();
+      pass.undo(step->allocated);
       if (allocator.trim(0) == 0) return error.info();
-      allocated = allocated_before_step;
-      i = *step;
+      allocated = step->allocated;
+      i = step->at;
     }
   }
   return std::nullopt;
