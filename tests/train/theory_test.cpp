@@ -96,6 +96,16 @@ TEST(Theory, MicroBatchesDivideTheActivationsAndHoldGradients) {
   EXPECT_EQ(theory.total_bytes, kAlways + 4000 + 4 * 200 + theory.activation_bytes) << "the head's, to be added";
 }
 
+TEST(Theory, TheLargestOfUnevenMicroBatchesCounts) {
+  TheoryRequest r = request();
+  r.micro_batches = 4;  // of 6 examples: 1, 2, 1 and 2
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 2 * 1080);
+  r.micro_batches = 5;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 2 * 1080);
+  r.micro_batches = 6;
+  EXPECT_EQ(theory_of(r).activation_bytes, 4. * 1080);
+}
+
 TEST(Theory, GradientsFromBeforeStandBesideTheActivations) {
   TheoryRequest r = request();
   EXPECT_EQ(theory_of(r).total_bytes, kAlways + 4. * 6 * 1080 + 4 * 200)

@@ -23,7 +23,7 @@ class Peaks {
   double activations_ = 0, gradients_ = 0, all_ = 0;
 };
 
-/// A step of `n` examples at once.
+/// A step of `n` examples at once: of the largest micro-batch, where they differ by one.
 class Step {
  public:
   explicit Step(const TheoryRequest& request)
@@ -31,7 +31,7 @@ class Step {
         form_(request.form),
         gradients_(request.gradients),
         casts_(request.casts),
-        n_(static_cast<double>(request.batch_size) / static_cast<double>(request.micro_batches)),
+        n_(static_cast<double>((request.batch_size + request.micro_batches - 1) / request.micro_batches)),
         parameters_(static_cast<double>(request.parameters)),
         is_held_(request.gradients_stay || request.micro_batches > 1),
         logits_(gradients_.head_passing / 2),

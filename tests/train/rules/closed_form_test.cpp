@@ -61,6 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Technique{"nothing", {}}, Technique{"relu", {"model.activation=\"relu\""}},
         Technique{"micro_batches", {"train.micro_batches=4"}},
+        Technique{"uneven_micro_batches", {"train.micro_batches=3"}},
         Technique{"zeroed_gradients", {"train.zero_grad=\"zero\""}},
         Technique{"chunked_loss", {"train.chunked_loss=4"}}, Technique{"checkpoint", {"train.checkpoint=true"}},
         Technique{"checkpoint_of_two", {"train.checkpoint=true", "train.checkpoint_blocks=2"}},
