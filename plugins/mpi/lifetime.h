@@ -1,12 +1,13 @@
 // MPI in this process: begun with the first communicator, ended when the process exits.
 #pragma once
 
+#include <tenon/comm/communicator.h>
 #include <tenon/comm/lobby.h>
 
 #include <mpi.h>
 
 #include <chrono>
-#include <memory>
+#include <string>
 
 namespace tenon::mpi {
 
