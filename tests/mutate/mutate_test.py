@@ -220,6 +220,12 @@ class TargetsTest(unittest.TestCase):
         self.assertTrue(all(t.layer == "autograd" for t in plan.targets_of(root, ["autograd"])))
         self.assertEqual(plan.targets_of(root, ["framework/tenon/autograd/node.cpp:3-9"])[0].lines, ((3, 9),))
         self.assertEqual({t.layer for t in plan.targets_of(root, ["kernels"])}, {"kernels"})
+        plugins = plan.targets_of(root, ["plugins"])  # without those that are layers by themselves
+        self.assertEqual({t.layer for t in plugins}, {"plugins"})
+        self.assertEqual({t.file.split("/")[1] for t in plugins}, {"cpu", "cuda", "meta", "simulated"})
+        self.assertFalse([t.file for t in plugins if "/kernels/" in t.file])
+        self.assertEqual({t.layer for t in plan.targets_of(root, ["mpi", "plugins/nccl", "plugins/cuda/kernels"])},
+                         {"mpi", "nccl", "cuda_kernels"})
 
     def test_an_unknown_layer_is_refused(self):
         with self.assertRaisesRegex(SystemExit, "no layer, folder or file 'opps'"):

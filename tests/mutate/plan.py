@@ -19,7 +19,9 @@ import schema
 HERE = Path(__file__).parent
 # What a file is read with that is no source by itself.
 READ_BEHIND = {"framework/tenon/kernel/pointwise_helpers.inl": "tenon/kernel/pointwise.h"}
-FOLDERS = {"kernels": "plugins/cpu/kernels", "allocators": "allocators", "plugins": "plugins"}
+# Plugins, or parts of them, that have tests of their own: layers by themselves, and not of `plugins`.
+APART = {"kernels": "plugins/cpu/kernels", "cuda_kernels": "plugins/cuda/kernels", "mpi": "plugins/mpi", "nccl": "plugins/nccl"}
+FOLDERS = {"allocators": "allocators", "plugins": "plugins", **APART}
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,9 @@ class Target:
 
 
 def layer_of(file: str) -> str:
-    if file.startswith("plugins/cpu/kernels/"):
-        return "kernels"
+    for layer, folder in APART.items():
+        if file.startswith(folder + "/"):
+            return layer
     parts = file.split("/")
     return parts[2] if file.startswith("framework/tenon/") and len(parts) > 3 else parts[0]
 
@@ -68,8 +71,9 @@ def targets_of(root: Path, words):
             listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", path], cwd=root, capture_output=True,
                                     text=True, check=True).stdout
             files = sorted(f for f in listed.splitlines() if f.endswith((".cpp", ".h")) or rows.is_row_file(f) or f in READ_BEHIND)
-        layer = name if name in FOLDERS else None
-        targets += [Target(layer or layer_of(f), f, ranges) for f in files]
+        if name in FOLDERS:
+            files = [f for f in files if layer_of(f) == name]
+        targets += [Target(layer_of(f), f, ranges) for f in files]
     joined = {}  # a file may be named for several of its lines
     for t in targets:
         old = joined.get(t.file)

@@ -26,7 +26,8 @@ LAYERS = ["core", "memory", "device", "kernel", "plugin", "dispatch", "tensor", 
 NEAR = {"kernels": ["tenon_kernel_conformance", "tenon_cpu_test", "ops"], "allocators": ["allocators", "conformance", "schedules"],
         # The kit is tried on allocators, shipped and broken ones; kernels have a harness of their own beside it.
         "conformance": ["tenon_allocator_conformance_test", "tenon_mutants_test"],
-        "plugins": ["plugins", "conformance"], "memory": ["memory", "schedules", "tenon_attribution_test"],
+        "plugins": ["plugins", "conformance"], "cuda_kernels": ["plugins", "conformance"],
+        "memory": ["memory", "schedules", "tenon_attribution_test"],
         "dispatch": ["dispatch", "device"]}  # calls of kernels are tried with the fake driver of tests/device
 NOT_ASKED = {"package", "docs", "architecture", "mutate"}  # they build, or read sources
 QUICK_S = 0.5
