@@ -1,6 +1,8 @@
 // The files: made for this user alone, believed only where they are this user's and their process runs.
 #include "counters.h"
 
+#include <tenon/core/device.h>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct CountersPage {
   static constexpr std::uint64_t kMark = 0x31'73'74'6e'75'6f'63'74;  // a version of this layout
-  static constexpr int kDevices = 64;
+  static constexpr int kDevices = kMaxDevicesPerType;
   std::atomic<std::uint64_t> mark{0};  ///< kMark once the rest is there
   std::uint64_t process_start = 0;
   DeviceCounters devices[kDevices];
@@ -128,8 +130,7 @@ SharedCounters::~SharedCounters() {
 }
 
 DeviceCounters& SharedCounters::of(int device) {
-  return shared_ != nullptr && device < CountersPage::kDevices ? shared_->devices[device]
-                                                               : own_.at(static_cast<std::size_t>(device));
+  return shared_ != nullptr ? shared_->devices[device] : own_.at(static_cast<std::size_t>(device));
 }
 
 int CountersOfAll::device_count() {

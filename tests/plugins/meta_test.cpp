@@ -237,6 +237,34 @@ TEST_F(Meta, HasStreamsThatAreAlwaysIdle) {
   driver.destroy_stream(first);
 }
 
+TEST_F(Meta, SaysThatItsMemoryIsCountedAndNothingIsComputed) {
+  Backend& backend = find_backend("meta");
+  set_backend_option("meta", "capacity", "3GiB");
+  const DeviceProperties properties = device_state("meta").driver().properties();
+  EXPECT_EQ(properties.name, "meta");
+  EXPECT_EQ(properties.capacity_bytes, 3 * GiB);
+  EXPECT_FALSE(properties.host_accessible);
+  EXPECT_FALSE(properties.asynchronous);
+  EXPECT_EQ(properties.details, (std::vector<std::pair<std::string, std::string>>{
+                                    {"memory", "counted, not taken: tensors have sizes and no data"}}));
+  EXPECT_EQ(device_state("meta").driver().memory().traits().device, "meta:0");
+  EXPECT_EQ(backend.kernels_like(), "cpu") << "operators choose their way as there";
+  EXPECT_EQ(backend.device_count(), 1);
+}
+
+TEST_F(Meta, TakesWhateverIsCopiedThereAndGivesNothingButNothing) {
+  DeviceDriver& driver = device_state("meta").driver();
+  char byte = 7;
+  void* const address = driver.memory().acquire(512);
+  for (const CopyKind kind : {CopyKind::kHostToDevice, CopyKind::kDeviceToDevice})
+    driver.copy(address, &byte, 512, kind, {});
+  driver.fill(address, 1, 512, {});
+  driver.copy(&byte, address, 0, CopyKind::kDeviceToHost, {});
+  EXPECT_EQ(byte, 7);
+  EXPECT_NE(driver.create_stream(0).id, 0U) << "that one is always there";
+  driver.memory().release(address, 512);
+}
+
 TEST_F(Meta, HasAsManyDevicesAsConfiguredAndSaysHowToGetMore) {
   expect_error([] { find_backend("meta").device(1); }, "device.meta.count");
   expect_error([] { ones({1}, TensorOptions().device("meta:1")); }, "no device meta:1");

@@ -8,7 +8,7 @@ using namespace tenon::emulated_cuda;
 
 namespace {
 
-constexpr int kProcessors = 4;
+constexpr int kProcessors = 4, kPciBus = 0x65;
 
 bool exists(const Call&, Machine& machine, int device) { return device >= 0 && device < machine.settings.devices; }
 
@@ -84,6 +84,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       return cudaSuccess;
     case cudaDevAttrMemoryPoolsSupported:
       *value = call.machine().settings.memory_pools ? 1 : 0;
+      return cudaSuccess;
+    case cudaDevAttrPciDomainId:
+      *value = 0;
+      return cudaSuccess;
+    case cudaDevAttrPciBusId:
+      *value = kPciBus;
+      return cudaSuccess;
+    case cudaDevAttrPciDeviceId:
+      *value = device;
       return cudaSuccess;
     default:
       misuse("the device attribute " + std::to_string(attribute) + " is not emulated");
