@@ -1,12 +1,14 @@
 // The cpu backend's thread pool: every part once, part i always cut alike, nested and concurrent calls inline.
+#include "../plugins/cpu/thread_pool.h"
+
 #include <gtest/gtest.h>
+
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
-
-#include "../../../plugins/cpu/thread_pool.h"
 
 namespace {
 
@@ -103,6 +105,82 @@ TEST(ThreadPool, StartsAgainAfterAStop) {
   Counts counts(3);
   run_parts(3, &count_part, &counts);
   for (const auto& runs : counts.runs) EXPECT_EQ(runs.load(), 1);
+}
+
+struct Threads {
+  std::vector<std::thread::id> of_part = std::vector<std::thread::id>(kMaxThreads);
+};
+void note_thread(void* state, int part) {
+  static_cast<Threads*>(state)->of_part[static_cast<std::size_t>(part)] = std::this_thread::get_id();
+}
+
+TEST(ThreadPool, GivesEachPartTheSameThreadAgainAndTheFirstToTheCaller) {
+  set_thread_count(4);
+  Threads first, second;
+  run_parts(4, &note_thread, &first);
+  run_parts(2, &note_thread, &second);
+  run_parts(4, &note_thread, &second);
+  EXPECT_EQ(first.of_part, second.of_part);
+  EXPECT_EQ(first.of_part[0], std::this_thread::get_id());
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(first.of_part[i], first.of_part[j]);
+}
+
+TEST(ThreadPool, RunsOnePartOnTheCallerAndNoneNowhere) {
+  set_thread_count(4);
+  Threads threads;
+  run_parts(1, &note_thread, &threads);
+  EXPECT_EQ(threads.of_part[0], std::this_thread::get_id());
+  run_parts(
+      0, [](void*, int) { ADD_FAILURE() << "there is no part"; }, nullptr);
+}
+
+TEST(ThreadPool, WorkOfOnePartMayBeCutFurther) {
+  set_thread_count(4);
+  run_parts(
+      1,
+      [](void*, int) {
+        EXPECT_FALSE(in_part()) << "nobody else works";
+        Counts counts(4);
+        run_parts(4, &count_part, &counts);
+        for (const auto& runs : counts.runs) EXPECT_EQ(runs.load(), 1);
+      },
+      nullptr);
+  EXPECT_FALSE(in_part());
+}
+
+TEST(ThreadPool, HasOneThreadAtLeastAndTheMostAtMost) {
+  set_thread_count(kMaxThreads + 1);
+  EXPECT_EQ(thread_count(), kMaxThreads);
+  for (const int all : {0, -1}) {
+    set_thread_count(all);
+    EXPECT_EQ(thread_count(), available_cores());
+  }
+  EXPECT_GE(available_cores(), 1);
+  EXPECT_LE(available_cores(), kMaxThreads);
+  set_thread_count(1);
+  EXPECT_EQ(thread_count(), 1);
+}
+
+// A program's signals are for its own threads; a worker's own faults still end it.
+TEST(ThreadPool, WorkersTakeNoSignalsButTheirFaultsAndTheCallersStayAsTheyWere) {
+  set_thread_count(1);
+  set_thread_count(2);  // a worker that is made now
+  sigset_t before;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
+  sigset_t of_part[2];
+  run_parts(
+      2, [](void* state, int part) { ::pthread_sigmask(SIG_SETMASK, nullptr, &static_cast<sigset_t*>(state)[part]); },
+      of_part);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM}) {
+    EXPECT_EQ(sigismember(&of_part[1], signal), 1) << signal;
+    EXPECT_EQ(sigismember(&of_part[0], signal), sigismember(&before, signal)) << signal;
+  }
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
+    EXPECT_EQ(sigismember(&of_part[1], fault), 0) << fault;
+  sigset_t after;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (int signal = 1; signal < 32; ++signal) EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal));
 }
 
 }  // namespace
