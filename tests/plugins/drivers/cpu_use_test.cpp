@@ -85,7 +85,8 @@ TEST_F(CpuUse, NamesTheFiveProcessesWithTheMostMemoryTheLargestFirst) {
   for (std::size_t i = 0; i < use.processes.size(); ++i) {
     const ProcessUse& process = use.processes[i];
     EXPECT_GT(process.bytes, 0U);
-    if (i > 0) EXPECT_LE(process.bytes, use.processes[i - 1].bytes);
+    EXPECT_GT(process.pid, 0);
+    EXPECT_LE(process.bytes, use.processes[i > 0 ? i - 1 : 0].bytes);
     if (process.pid != ::getpid()) continue;
     has_this = true;
     EXPECT_EQ(process.command, command_of_process(::getpid()));
