@@ -76,6 +76,32 @@ TEST(Shrink, FindsTheSmallestSizeThatDoesIt) {
   EXPECT_EQ(to_string(left->history), "    #0 = allocate 100001 bytes, alignment 64, stream 0\n");
 }
 
+TEST(Shrink, ATrimKeepsNothingWhereThatDoesIt) {
+  const auto left = shrink(
+      {{.kind = Operation::kTrim, .bytes = 5000, .stream = 3}}, "trim",
+      [](const Operations& candidate, const Limits&) {
+        return candidate.empty() ? Finding() : Finding("trim", "it kept too much");
+      },
+      60);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(to_string(left->history), "    trim, 0 bytes may stay\n");
+}
+
+TEST(Shrink, TriesNothingOnceItsTimeIsOver) {
+  const Operations history(5, {.bytes = 5000, .alignment = 64});
+  int trials = 0;
+  const auto left = shrink(
+      history, "overlap",
+      [&](const Operations&, const Limits& limits) {
+        trials += limits.is_trial ? 1 : 0;
+        return Finding("overlap", "it overlaps");
+      },
+      0);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->history, history);
+  EXPECT_EQ(trials, 0);
+}
+
 TEST(Shrink, MakesSureOfWhatShortTrialsTook) {
   Hanging allocator{.too_short = 0.2};
   const auto left = shrunk(allocator);
