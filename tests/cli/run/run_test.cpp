@@ -337,6 +337,30 @@ TEST_F(RunVerb, OptionsThatChangeNothingAreNamed) {
   EXPECT_THAT(tenon({"run", "exp.toml", "--dry-run"}).error, testing::Not(HasSubstr("nothing here")));
 }
 
+TEST_F(RunVerb, OptionsThatDoNotGoTogetherAreRefusedBeforeAnythingIsMade) {
+  folder_.write("sweep.toml", experiment("[sweep]\n\"train.seed\" = [1, 2]\n"));
+  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+      {{"run"}, "name an experiment's TOML file, or --resume with the folder of a run (see tenon run --help)"},
+      {{"run", "exp.toml", "--resume", "data", "--out", "res"}, "--resume names the folder already; leave out --out"},
+      {{"run", "exp.toml", "--resume", "absent"}, "there is no folder absent to resume"},
+      {{"run", "exp.toml", "--interval", "1"}, "--interval is between two looks: it goes with --watch or --metrics"},
+      {{"run", "sweep.toml", "--watch", "--launcher", "mpi"},
+       "--watch looks at runs on this machine, and --launcher runs them elsewhere: leave one of both out"},
+      {{"run", "sweep.toml", "--metrics", "9464", "--launcher", "mpi"}, "--metrics looks at runs on this machine"},
+      {{"run", "sweep.toml", "--metrics", "9464", "-j", "2"}, "--metrics shows one run, and -j 2 runs several cells"},
+      {{"run", "exp.toml", "--interval", "0.009", "--watch"}, "not in range"},
+      {{"run", "exp.toml", "--deadline", "0.09"}, "not in range"},
+      {{"run", "exp.toml", "--jobs", "1025"}, "not in range"}};
+  for (const auto& [words, message] : mistakes) {
+    const Said said = tenon(words);
+    EXPECT_EQ(said.code, 2) << message;
+    EXPECT_THAT(said.error, HasSubstr(message));
+    EXPECT_EQ(said.out, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "res"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "tenon-out"));
+}
+
 TEST_F(RunVerb, AFolderThatCannotBeMadeIsAUsageError) {
   folder_.write("file", "");
   EXPECT_EQ(tenon({"run", "exp.toml", "--out", "file/below"}).code, 2);
