@@ -310,5 +310,13 @@ TEST_F(CommandLine, AHelpFitsItsColumnsBelowTheSecondOne) {
   EXPECT_THAT(help_text(*shave_, 40), HasSubstr("  tenon shave --count 9 --with first \\\n"));
 }
 
+TEST_F(CommandLine, ASentenceHasOneColumnThoughAWordBeginsWhereTheSecondWould) {
+  parse({});
+  const std::string sentence = "These are the words of a long remark of more than one line.";
+  ASSERT_EQ(sentence.substr(28, 3), "g r");
+  shave_->footer(sentence);
+  EXPECT_THAT(help_text(*shave_, 40), HasSubstr("\nThese are the words of a long remark of\nmore than one line.\n"));
+}
+
 }  // namespace
 }  // namespace tenon::cli

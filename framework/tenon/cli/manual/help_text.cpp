@@ -24,8 +24,9 @@ std::string help_text(Verb verb, std::size_t columns) {
     if (is_command_line(line)) {
       out += continued(line, columns);
     } else {
-      const bool has_two_columns =
-          line.size() > kHelpColumn && line[kHelpColumn - 1] == ' ' && line[kHelpColumn] != ' ';
+      // A sentence may have a blank there too, and begins at the margin.
+      const bool has_two_columns = line.starts_with("  ") && line.size() > kHelpColumn &&
+                                   line[kHelpColumn - 1] == ' ' && line[kHelpColumn] != ' ';
       out += wrapped(line, columns, has_two_columns ? kHelpColumn : std::min(line.find_first_not_of(' '), line.size()));
     }
     out += '\n';
