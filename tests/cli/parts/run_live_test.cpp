@@ -193,6 +193,8 @@ TEST_F(RunLiveTest, LooksOnceInAnIntervalAndWhenAllIsDone) {
   run.progress(step(1));
   run.progress(step(2));
   EXPECT_EQ(seen.published.size(), 2U) << "the beginning and the first step";
+  run.progress(step(5, {}, "tested"));
+  EXPECT_EQ(seen.published.size(), 2U) << "an epoch is over, and not the last";
   run.progress(step(10));
   EXPECT_EQ(seen.published.size(), 2U) << "its test is to come";
   run.progress(step(10, {}, "tested"));
@@ -201,6 +203,8 @@ TEST_F(RunLiveTest, LooksOnceInAnIntervalAndWhenAllIsDone) {
   RunLive& serving = live({.metrics = "x", .interval_seconds = kNever});
   serving.progress(step(1, {}, "serve"));
   const std::size_t before = seen.published.size();
+  serving.progress(step(5, {}, "serve"));
+  EXPECT_EQ(seen.published.size(), before);
   serving.progress(step(10, {}, "serve"));
   EXPECT_EQ(seen.published.size(), before + 1);
 }
