@@ -31,7 +31,7 @@ class Step {
         form_(request.form),
         gradients_(request.gradients),
         casts_(request.casts),
-        n_(static_cast<double>((request.batch_size + request.micro_batches - 1) / request.micro_batches)),
+        n_(static_cast<double>(largest_part(request))),
         parameters_(static_cast<double>(request.parameters)),
         is_held_(request.gradients_stay || request.micro_batches > 1),
         logits_(gradients_.head_passing / 2),
@@ -48,6 +48,9 @@ class Step {
   }
 
  private:
+  static std::int64_t largest_part(const TheoryRequest& request) {
+    return (request.batch_size + request.micro_batches - 1) / request.micro_batches;
+  }
   static double head_of(const TheoryRequest& request) {
     const double logits = request.gradients.head_passing / 2;
     if (request.offloaded) return request.loss_chunks > 0 ? request.gradients.chunk_input : logits;
