@@ -88,6 +88,16 @@ class FilledMemory : public Experiment {
 
 TEST_F(FilledMemory, IsByTheLargestBatchThatHasMemory) { is_the_largest({}, 1, 8); }
 
+// Too few examples for recordings of every remainder, so that runs are tried. 19 and 20 take more than 21 and 22, of
+// which an epoch has one step.
+TEST_F(FilledMemory, InPartsIsByTheLargestBatchThatHasMemory) {
+  is_the_largest({"train.micro_batches=2"}, 2, 16);
+  const Words words = {"train.micro_batches=2"};
+  const std::int64_t of_22 = reserved(words, 22).at(0);
+  ASSERT_LT(of_22, reserved(words, 20).at(0));
+  EXPECT_EQ(choose(words, of_22).batch_size, 22);
+}
+
 TEST_F(FilledMemory, IsByAllExamplesWhereItSuffices) {
   const std::int64_t all = reserved({}, kExamples).at(0);
   const BatchChoice choice = choose({}, all);

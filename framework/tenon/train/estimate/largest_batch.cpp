@@ -204,15 +204,21 @@ class BatchSearch {
     return {.are_known = true};
   }
 
-  /// Trying some.
+  /// Trying some: first of those of which an epoch has one step, which may take less than two of fewer examples.
   std::int64_t by_runs() {
     auto ceiling = static_cast<std::int64_t>(properties_.capacity_bytes);
-    const std::optional<std::int64_t> bytes = probe_stand_in(least_, ceiling);
+    const auto probe = [this](std::int64_t batch_size, std::int64_t& known) {
+      return probe_stand_in(batch_size, known);
+    };
+    const std::optional<std::int64_t> bytes = probe(least_, ceiling);
     if (progress_.is_stopping()) return least_;
     if (!bytes) throw OutOfMemory(*shortage_);
-    return largest_fitting({least_, *bytes}, most_, ceiling, [this](std::int64_t batch_size, std::int64_t& known) {
-      return probe_stand_in(batch_size, known);
-    });
+    const std::int64_t half = std::max(most_ / 2, least_);
+    if (half < most_) {
+      if (const std::optional<std::int64_t> beyond = probe(half + 1, ceiling))
+        return largest_fitting({half + 1, *beyond}, most_, ceiling, probe);
+    }
+    return largest_fitting({least_, *bytes}, half, ceiling, probe);
   }
 
   ExperimentResult run_in_earnest(std::int64_t batch_size) const {
