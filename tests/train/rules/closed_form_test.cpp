@@ -76,6 +76,12 @@ INSTANTIATE_TEST_SUITE_P(
         Technique{"masters", {"train.precision=\"bfloat16\"", "train.master_weights=true"}},
         Technique{"mixed", {"train.precision=\"bfloat16-mixed\""}},
         Technique{"mixed_checkpoint", {"train.precision=\"bfloat16-mixed\"", "train.checkpoint=true"}},
+        Technique{"dropout", {"model.dropout=0.1"}},
+        Technique{"dropout_relu", {"model.dropout=0.1", "model.activation=\"relu\""}},
+        Technique{"dropout_checkpoint", {"model.dropout=0.1", "train.checkpoint=true"}},
+        Technique{"dropout_parts", {"model.dropout=0.1", "train.micro_batches=2"}},
+        Technique{"dropout_mixed", {"model.dropout=0.1", "train.precision=\"bfloat16-mixed\""}},
+        Technique{"dropout_low_rank", {"model.dropout=0.1", "train.lora_rank=8"}},
         Technique{"low_rank", {"train.lora_rank=8"}},
         Technique{"low_rank_checkpoint", {"train.lora_rank=8", "train.checkpoint=true"}}),
     [](const auto& row) { return row.param.name; });

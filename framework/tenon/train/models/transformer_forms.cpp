@@ -208,8 +208,9 @@ GradientForm gradient_form(const TransformerOptions& options, std::int64_t lengt
                     .late_beside_away = unit + 4 * in_parts,
                     .block_parameters = size.all};
   if (!options.relu) {
-    // GELU's values again, its slope and the gradients on both sides of it, while the narrow layer's gradient is there.
-    form.beside_largest = unit + 12 * in_parts;
+    // GELU's values again, its slope and the gradients on both sides of it, while the narrow layer's gradient is there;
+    // behind a mask what it gets is not the stream's own.
+    form.beside_largest = (options.dropout > 0 ? 2 : 1) * unit + 12 * in_parts;
     form.first = width;
   }
   // Ranks add up what their parts give the stream: that, the sum, and the stream's own.
