@@ -19,6 +19,8 @@ using testing::Not;
 
 class TuneVerb : public Program {};
 
+constexpr const char* kForAll = "20s";  // every setting is tried of histories this small, in about one
+
 TEST_F(TuneVerb, TakesAHistoryOfAFewBytes) {
   // Its segment is thousands of times what lives: the capacities in between are not all tried.
   folder_.write("tiny.trace", "a 0 300 0\na 1 200 0\nf 0\nf 1\n");
@@ -42,7 +44,7 @@ TEST_F(TuneVerb, ShowsCapacitiesInWholeMebibytesAndJsonHasThemToTheByte) {
 
 TEST_F(TuneVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
   folder_.write("pinned.trace", pinned_segments(kSmallPinned));
-  const Said tuned = tenon({"tune", "pinned.trace", "--budget", "0.3s", "--quiet"});
+  const Said tuned = tenon({"tune", "pinned.trace", "--budget", kForAll, "--quiet"});
   ASSERT_EQ(tuned.code, 0) << tuned.error;
   const auto after = [&](const std::string& words, char end) {
     const std::size_t at = tuned.out.find(words);
@@ -61,7 +63,7 @@ TEST_F(TuneVerb, TheSmallestSafeCapacityCanBeTypedBackAndRuns) {
 
 TEST_F(TuneVerb, SaysWhatAnAllocatorOfTenonsSavesAndWhatUsingItTakes) {
   folder_.write("checkered.trace", checkered());
-  const Said said = tenon({"tune", "checkered.trace", "--budget", "1s", "-q"});
+  const Said said = tenon({"tune", "checkered.trace", "--budget", kForAll, "-q"});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_THAT(
       said.out,
@@ -82,7 +84,8 @@ TEST_F(TuneVerb, SaysWhatAnAllocatorOfTenonsSavesAndWhatUsingItTakes) {
 
 TEST_F(TuneVerb, ThePlanThatItNamesSavesWhatItSays) {
   folder_.write("checkered.trace", checkered());
-  const json document = parse_json(tenon({"tune", "checkered.trace", "--budget", "1s", "-q", "--format", "json"}).out);
+  const json document =
+      parse_json(tenon({"tune", "checkered.trace", "--budget", kForAll, "-q", "--format", "json"}).out);
   const json* planned = nullptr;
   const json* least = nullptr;
   for (const json& row : document["rows"]) {
@@ -103,7 +106,7 @@ TEST_F(TuneVerb, ThePlanThatItNamesSavesWhatItSays) {
   EXPECT_THAT(document["recommendation"]["toml"].get<std::string>(), Not(HasSubstr("planned")))
       << "what presumes a plan is nobody's default";
 
-  ASSERT_EQ(tenon({"plan", "checkered.trace", "-o", "checkered.plan", "--budget", "1s", "-q"}).code, 0);
+  ASSERT_EQ(tenon({"plan", "checkered.trace", "-o", "checkered.plan", "--budget", kForAll, "-q"}).code, 0);
   const json replayed = parse_json(
       tenon({"replay", "checkered.trace", "-a", "planned:plan=checkered.plan", "--format", "json", "-q"}).out);
   EXPECT_EQ(replayed["rows"][0]["peak_reserved_bytes"], (*planned)["peak_reserved_bytes"]);
