@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 
 namespace tenon::test {
 namespace {
@@ -17,6 +18,7 @@ struct Technique {
   const char* name;
   Words words;
 };
+void PrintTo(const Technique& technique, std::ostream* out) { *out << technique.name; }
 
 class ClosedForm : public Experiment, public ::testing::WithParamInterface<Technique> {
  protected:
