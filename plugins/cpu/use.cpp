@@ -70,8 +70,10 @@ DeviceUse HostUse::look() {
     if (field == kIdle || field == kIoWait) waiting += ticks;
   }
   const std::uint64_t busy = all - waiting;
-  if (last_all_ > 0 && all > last_all_)
-    use.busy = static_cast<double>(busy - last_busy_) / static_cast<double>(all - last_all_);
+  if (last_all_ > 0 && all > last_all_) {  // what waited may be counted later than what did not: fewer were busy then
+    const double ticks = static_cast<double>(busy) - static_cast<double>(last_busy_);
+    use.busy = std::clamp(ticks / static_cast<double>(all - last_all_), 0.0, 1.0);
+  }
   last_busy_ = busy;
   last_all_ = all;
   return use;
