@@ -63,10 +63,10 @@ TEST_F(EstimateVerb, OfAModelOfBillionsOfParametersTakesHardlyMoreMemoryThanOfAS
   EXPECT_THAT(gpt2_xl.out, HasSubstr("1,557,611,200"));
   EXPECT_THAT(llama_70b.out, HasSubstr("70,553,706,496"));
   constexpr long kRoomKib = 64L * 1024;  // drawn, the parameters would take 5.8 GiB and 263 GiB
-  [[maybe_unused]] const long page_kib = ::sysconf(_SC_PAGESIZE) / 1024;
   for (const Cost* large : {&gpt2_xl, &llama_70b}) {
     EXPECT_LT(large->most_resident_kib, small.most_resident_kib + kRoomKib);
 #if !defined(__SANITIZE_ADDRESS__)  // it puts what is given back aside, and takes other pages
+    const long page_kib = ::sysconf(_SC_PAGESIZE) / 1024;
     EXPECT_LT(large->touched_pages, small.touched_pages + kRoomKib / page_kib) << "pages, given back or not";
 #endif
   }
