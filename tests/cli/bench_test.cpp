@@ -45,6 +45,14 @@ TEST_F(BenchVerb, APluginsPathNeedNotBeUtf8) {
   EXPECT_THAT(parse_json(said.out)["allocators"][0]["plugin"]["path"].get<std::string>(), HasSubstr("\ufffd.so"));
 }
 
+TEST_F(BenchVerb, AnAllocatorWithoutANameIsRefused) {
+  for (const auto& words : {std::vector<std::string>{""}, {"caching", ""}, {"-a", ""}}) {
+    const Said said = bench(words);
+    EXPECT_EQ(said.code, 2);
+    EXPECT_THAT(said.error, HasSubstr("an allocator without a name, as of a shell variable that is not set"));
+  }
+}
+
 TEST_F(BenchVerb, ItsJsonHasEveryRoundAndTheMethod) {
   const json document = parse_json(bench({"direct", "caching", "--format", "json"}).out);
   EXPECT_EQ(document["schema_version"], 1);

@@ -116,6 +116,10 @@ TEST_F(DevicesVerb, SettingsOfAKindAreThoseOfTheFile) {
   }
 }
 
+TEST_F(DevicesVerb, ACountWithoutWatchChangesNothing) {
+  EXPECT_THAT(tenon_in(folder_, {"devices", "--count", "2"}).error, HasSubstr("--count changes nothing here"));
+}
+
 TEST_F(DevicesVerb, AFileThatIsNotThereIsAMistake) {
   const Said said = tenon_in(folder_, {"devices", "--config", "absent.toml"});
   EXPECT_EQ(said.code, 2);

@@ -1,6 +1,7 @@
 // A plugin that starts a process: that one has the pipes and locks of whoever it was started by, and nobody waits for
 // it.
 #include "cli/program.h"
+#include "support/has_sanitizer.h"
 #include "support/json.h"
 
 #include <gmock/gmock.h>
@@ -58,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(How, ForkingPlugin, testing::Values("fork", "bare", "bo
 using ForkingPluginThatCrashes = ForkingPlugin;
 
 TEST_F(ForkingPluginThatCrashes, IsToldOf) {
+  if (has_a_sanitizer()) GTEST_SKIP() << "signals are left to the sanitizer";
   const Said replayed = tenon({"replay", "steps.trace", "-a", forker("crash")});
   EXPECT_EQ(replayed.code, 1);
   EXPECT_THAT(replayed.error, HasSubstr("crashed: Aborted"));

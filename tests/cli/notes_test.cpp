@@ -40,7 +40,9 @@ TEST_F(Notes, OnThisMachineStandAboveTheTableAndInNoOtherFormat) {
   const nlohmann::json document = parse_json(tenon({"doctor", "--format", "json"}).out);
   for (const auto& row : document.at("rows")) {
     EXPECT_TRUE(row.at("state") == "ok" || !row.at("remedy").is_null() || row.at("needed") == true) << row;
-    if (row.at("what") == "plugin caching") EXPECT_EQ(row.at("state"), "ok");
+    if (row.at("what") == "plugin caching") {
+      EXPECT_EQ(row.at("state"), "ok");
+    }
   }
 }
 

@@ -309,7 +309,7 @@ TEST_F(ReplayVerb, TheViewOfWhatAReplayWroteShowsThatReplayAndSimulatesNone) {
   ASSERT_EQ(tenon({"replay", "steps.trace", "-a", "direct", "--snapshot", "r.pickle"}).code, 0);
   ASSERT_EQ(tenon({"view", "r.pickle", "-o", "r.html"}).code, 0);
   const std::string page = read_bytes(folder_.path() / "r.html");
-  EXPECT_THAT(page, AllOf(HasSubstr("Segments in the replay under direct, at the end"), HasSubstr("1 segments")));
+  EXPECT_THAT(page, AllOf(HasSubstr("Segments in the replay under direct, at the end"), HasSubstr("1 segment,")));
   EXPECT_THAT(page, Not(HasSubstr("Segments in a replay under caching")));
 }
 

@@ -166,7 +166,7 @@ TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
   folder_.write("rich.trace", "m step\na 0 3000000 0\nu 0 4\na 1 500 4\ne\nf 1\nf 0\n");
   const Said rmm = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "rmm"});
   EXPECT_EQ(rmm.code, 0);
-  EXPECT_THAT(rmm.error, AllOf(HasSubstr("left out"), HasSubstr("1 uses on other streams"), HasSubstr("1 marks")));
+  EXPECT_THAT(rmm.error, AllOf(HasSubstr("left out"), HasSubstr("1 use on other streams"), HasSubstr("1 mark")));
   const Said problem = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "minimalloc"});
   EXPECT_THAT(problem.error, HasSubstr("2 streams"));
   folder_.write("late.trace", "# recorded_peak_reserved_bytes: 4194304\na 0 3000000 0\nm recording starts\nf 0\n");
@@ -174,7 +174,7 @@ TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
       tenon({"trace", "convert", "late.trace", "late.csv", "--to", "rmm"}).error,
       AllOf(HasSubstr("which blocks are older than the recording (1)"), HasSubstr("what is known of the recording")));
   EXPECT_THAT(tenon({"trace", "convert", "rich.trace", "rich.pickle"}).error,
-              HasSubstr("1 uses on other streams (the frees of these blocks wait there"));
+              HasSubstr("1 use on other streams (the frees of these blocks wait there"));
 }
 
 TEST_F(TraceVerb, MarksThatAreNotUtf8AreReplacedWhereTheFormatIs) {
@@ -196,6 +196,8 @@ TEST_F(TraceVerb, ADeviceGoesByTheNumberOfTheRecording) {
     const Said said = tenon({"trace", "convert", "two_devices.json", "one.trace", "--device", device});
     ASSERT_EQ(said.code, 0) << said.error;
     EXPECT_EQ(row("one.trace").at("peak_requested_bytes"), bytes) << device;
+    const Said equal = tenon({"trace", "diff", "two_devices.json", "one.trace", "--device", device});
+    EXPECT_EQ(equal.code, 0) << "a file of one device has no other: " << equal.error;
   }
   for (const char* verb : {"convert", "view"}) {
     const std::vector<std::string> words =
@@ -204,6 +206,32 @@ TEST_F(TraceVerb, ADeviceGoesByTheNumberOfTheRecording) {
     const Said said = tenon(words);
     EXPECT_EQ(said.code, 2);
     EXPECT_THAT(said.error, HasSubstr("holds the histories of devices 1, 3; choose one with --device"));
+  }
+}
+
+TEST_F(TraceVerb, WhatAFileSaysCannotControlTheTerminal) {
+  folder_.write("evil.trace", "# remark 1: \x1b]0;owned\x07 \x1b[2J\na 0 8 0\nf 0\n");
+  const Said said = tenon({"trace", "info", "evil.trace"});
+  EXPECT_THAT(said.error, HasSubstr("\\x1b]0;owned\\x07 \\x1b[2J"));
+  EXPECT_EQ((said.out + said.error).find('\x1b'), std::string::npos);
+  const std::string name = "\x1b[31mred.trace";
+  folder_.write(name, "a 0 8 0\nf 0\n");
+  for (const auto& words : {std::vector<std::string>{"trace", "info", name}, {"plan", name}, {"replay", name}}) {
+    const Said of_name = tenon(words);
+    EXPECT_EQ(of_name.code, 0) << of_name.error;
+    EXPECT_EQ((of_name.out + of_name.error).find('\x1b'), std::string::npos) << words.front();
+  }
+}
+
+TEST_F(TraceVerb, ANameThatIsNotUtf8IsMadeValidInEveryForm) {
+  folder_.write("bad\xff.trace", "a 0 8 0\nf 0\n");
+  for (const char* format : {"csv", "markdown"}) {
+    const Said said = tenon({"replay", "bad\xff.trace", "-a", "direct", "--format", format});
+    EXPECT_EQ(said.code, 0) << said.error;
+    EXPECT_EQ(said.out.find('\xff'), std::string::npos) << said.out;
+    if (format == std::string("markdown")) {
+      EXPECT_EQ(said.out.find("| trace "), std::string::npos) << "there is one history";
+    }
   }
 }
 

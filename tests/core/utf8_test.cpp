@@ -46,5 +46,10 @@ TEST(Utf8, TheRuleIsThatOfTheJsonLibrary) {
   }
 }
 
+TEST(Printable, HasControlCharactersAsNumbers) {
+  EXPECT_EQ(printable("a\x1b[31m\x07\tb\x7f"), "a\\x1b[31m\\x07\\x09b\\x7f");
+  EXPECT_EQ(printable("\xff é"), "\xef\xbf\xbd é");
+}
+
 }  // namespace
 }  // namespace tenon

@@ -46,6 +46,14 @@ TEST(Lora, ChangesNothingAtFirstAndLearnsAlone) {
   }
 }
 
+TEST(Lora, ALayerOfTwoNamesHasOnePair) {
+  manual_seed(3);
+  nn::Linear shared(4, 4);
+  nn::Sequential net(shared, nn::Tanh(), shared);
+  EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(2)), 1);
+  EXPECT_EQ(net->forward(ones({1, 4})).sizes(), IntArrayRef({1, 4}));
+}
+
 TEST(Lora, MergesIntoTheWeights) {
   nn::Sequential net = network(), plain = network();
   nn::add_lora(*net, nn::LoraOptions(3).alpha(6));

@@ -67,6 +67,17 @@ TEST(Module, ConvertsFloatingTensorsInPlace) {
   EXPECT_EQ(net->forward(tenon::ones({1, 2}, TensorOptions(kFloat64))).scalar_type(), kFloat64);
 }
 
+TEST(Module, GradientsGoWhereTheirParametersGo) {
+  nn::Linear layer(2, 2);
+  layer->forward(ones({1, 2})).sum().backward();
+  const Tensor before = layer->weight.grad();
+  layer->to(kFloat64);
+  EXPECT_EQ(layer->weight.grad().scalar_type(), kFloat64);
+  EXPECT_TRUE(layer->weight.grad().to(kFloat32).equal(before));
+  layer->forward(ones({1, 2}, kFloat64)).sum().backward();
+  EXPECT_TRUE(layer->weight.grad().equal(2 * before.to(kFloat64)));
+}
+
 TEST(Module, IntegerDtypesAreForEveryTensorAndFloatingOnesForFloatingTensors) {
   nn::Linear layer(3, 2);
   for (Tensor& parameter : layer->parameters()) parameter.requires_grad_(false);

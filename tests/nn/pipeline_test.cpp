@@ -3,6 +3,8 @@
 #include <tenon/device/devices.h>
 #include <tenon/device/memory_api.h>
 #include <tenon/device/order/virtual_time.h>
+#include <tenon/nn/containers/functional_module.h>
+#include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/functional.h>
 #include <tenon/nn/modules/activation.h>
 #include <tenon/nn/modules/embedding.h>
@@ -160,6 +162,15 @@ TEST_F(Pipelines, TakeIntegersAndFrozenStages) {
   pipeline.step(arange(6, kLong), zeros({6, 4}), squared);
   EXPECT_FALSE(model->parameters()[0].grad().defined());
   EXPECT_TRUE(model->parameters()[1].grad().defined());
+}
+
+TEST_F(Pipelines, AStageWhoseOutputDoesNotDependOnItsInputSendsZeros) {
+  nn::Sequential model(nn::Linear(2, 2), nn::Functional([](const Tensor& x) { return tenon::ones_like(x); }),
+                       nn::Linear(2, 2));
+  Pipeline pipeline(model, first_devices(2), PipelineOptions().balance({1, 2}).micro_batches(1));
+  pipeline.step(ones({2, 2}), ones({2, 2}), squared);
+  const Tensor first = model->parameters()[0];
+  EXPECT_TRUE(first.grad().equal(tenon::zeros_like(first)));
 }
 
 TEST_F(Pipelines, AreCutWhereTheParametersAre) {

@@ -85,6 +85,10 @@ TEST(Lbfgs, ResumesToTheBit) {
   EXPECT_TRUE(second.x.equal(whole.x));
 }
 
+TEST(Lbfgs, RemembersAtLeastOneStep) {
+  EXPECT_THROW(optim::LBFGS(std::vector<Tensor>{ones({1})}, optim::LBFGSOptions(1).history_size(0)), Error);
+}
+
 TEST(Lbfgs, AcceptsOneGroupOnlyAndAClosure) {
   const Tensor a = ones({1}), b = ones({1});
   using optim::OptimizerParamGroup;

@@ -142,7 +142,7 @@ struct PlainPlateau {
 
   /// Whether the rates are lowered.
   bool takes(double metric) {
-    const double needed = is_relative ? std::abs(best) * threshold : threshold;
+    const double needed = is_relative ? best * threshold : threshold;
     const double gained = falls ? best - metric : metric - best;
     const bool is_better = std::isnan(best) || gained > needed;
     if (is_better) best = metric;

@@ -75,11 +75,11 @@ TEST_F(ScheduleRules, AnImprovementIsOneByMoreThanTheThreshold) {
     Plateau::ThresholdMode threshold;
     float first, as_good, better;
   };
-  // By a quarter of the best, or by 0.25.
+  // By a quarter of the best, with its sign as PyTorch has it, or by 0.25.
   for (const Case& c :
        {Case{Plateau::min, Plateau::rel, 2, 1.5f, 1.25f}, Case{Plateau::max, Plateau::rel, 2, 2.5f, 2.75f},
         Case{Plateau::min, Plateau::abs, 2, 1.75f, 1.5f}, Case{Plateau::max, Plateau::abs, 2, 2.25f, 2.5f},
-        Case{Plateau::min, Plateau::rel, -2, -2.5f, -2.75f}, Case{Plateau::max, Plateau::rel, -2, -1.5f, -1.25f}}) {
+        Case{Plateau::min, Plateau::rel, -2, -1.5f, -1.75f}, Case{Plateau::max, Plateau::rel, -2, -2.5f, -2.25f}}) {
     for (const bool is_better : {false, true}) {
       optim::SGD own({parameter()}, optim::SGDOptions(0.8));
       Plateau schedule(own, c.mode, 0.5f, 0, 0.25, c.threshold);

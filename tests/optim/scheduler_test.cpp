@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tenon::test {
 namespace {
 
@@ -20,6 +22,45 @@ TEST_F(Scheduled, StepsDown) {
     schedule.step();
     EXPECT_DOUBLE_EQ(lr(), expected);
   }
+}
+
+TEST_F(Scheduled, AFunctionSetsTheFirstRateToo) {
+  optim::LambdaLR schedule(sgd, [](std::int64_t step) { return 0.25 * static_cast<double>(step + 1); });
+  for (const double expected : {0.25, 0.5, 0.75}) {
+    EXPECT_DOUBLE_EQ(lr(), expected);
+    schedule.step();
+  }
+}
+
+TEST_F(Scheduled, LengthsOfNothingAreRefused) {
+  EXPECT_THROW(optim::StepLR(sgd, 0), Error);
+  EXPECT_THROW(optim::CosineAnnealingLR(sgd, 0), Error);
+  EXPECT_THROW(optim::OneCycleLR(sgd, 1.0, 0), Error);
+  for (const double share : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THROW(optim::OneCycleLR(sgd, 1.0, 10, share), Error) << share;
+  EXPECT_DOUBLE_EQ(lr(), 1.0);
+}
+
+TEST_F(Scheduled, OneCycleWithoutARiseBeginsAtItsHighest) {
+  optim::WarmupLR schedule(sgd, 1, std::make_unique<optim::OneCycleLR>(sgd, 0.5, 10, /*pct_start=*/0.1));
+  schedule.step();
+  EXPECT_DOUBLE_EQ(lr(), 0.5);
+  optim::OneCycleLR one(sgd, 0.5, 1, /*pct_start=*/1.0);
+  one.step();
+  EXPECT_DOUBLE_EQ(lr(), 0.5);
+}
+
+TEST_F(Scheduled, APlateauOfNansLowersTheRate) {
+  optim::ReduceLROnPlateauScheduler schedule(sgd, optim::ReduceLROnPlateauScheduler::min, 0.5f, 1);
+  for (int step = 0; step < 6; ++step) schedule.step(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_DOUBLE_EQ(lr(), 0.125) << "as PyTorch's after six";
+}
+
+TEST_F(Scheduled, ARelativeThresholdOfANegativeMetricIsPyTorchs) {
+  optim::ReduceLROnPlateauScheduler schedule(sgd, optim::ReduceLROnPlateauScheduler::min, 0.5f, 1, 0.1);
+  schedule.step(-10);
+  for (int step = 0; step < 5; ++step) schedule.step(-9.5f);
+  EXPECT_DOUBLE_EQ(lr(), 1.0) << "-9.5 is below -10 * (1 - 0.1)";
 }
 
 TEST_F(Scheduled, CosineEndsAtItsMinimum) {
@@ -128,7 +169,7 @@ TEST_F(Scheduled, RefusesAStepOnceAGroupWasAdded) {
                  "the optimizer has 2 parameter groups, its learning rates are scheduled for 1: add all groups before "
                  "the scheduler is made");
   }
-  EXPECT_DOUBLE_EQ(lr(), 1.0);
+  EXPECT_DOUBLE_EQ(lr(), 0.5);
 }
 
 TEST_F(Scheduled, RefusesAMetricOnceAGroupWasAdded) {

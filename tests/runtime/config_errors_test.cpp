@@ -51,6 +51,7 @@ TEST_F(ConfigMistake, AnUnknownSectionNamesTheNearest) {
   EXPECT_THAT(mistake("\n[trian]\n"), AllOf(HasSubstr("exp.toml:2:2: "), HasSubstr("did you mean [train]?")))
       << "empty, but still a mistake";
   EXPECT_THAT(mistake("[training]\nlr = 1\n"), HasSubstr("did you mean [train]?"));
+  EXPECT_THAT(mistake("[sweep]\n\"sweep.x\" = [1, 2]\n"), HasSubstr("a sweep varies settings of other sections"));
   EXPECT_THAT(mistake("[device.simulatd]\ncount = 1\n"), HasSubstr("did you mean [device.simulated]?"));
   EXPECT_THAT(mistake("[allocator.limt]\nbytes = 1\n"), HasSubstr("did you mean [allocator.limit]?"));
   EXPECT_THAT(mistake("[allocator.stars]\nx = 1\n"),

@@ -35,8 +35,9 @@ constexpr char kExamples[] =
     "  tenon help replay\n"
     "Exit codes: 0 done, 1 the run failed, 2 usage or configuration,\n"
     "            3 a gate was tripped, 4 out of memory, 5 a plugin would not load;\n"
-    "            1 also where 'trace diff' finds a difference and 'tune' has\n"
-    "            nothing to recommend, 4 where 'plan' proves a capacity too small;\n"
+    "            1 also where 'trace diff' finds a difference, and 'tune' and\n"
+    "            'doctor FILE' have nothing to recommend; 4 where 'plan' proves\n"
+    "            a capacity too small;\n"
     "            130 interrupted (Ctrl-C), 143 ended (SIGTERM),\n"
     "            in general 128 + N: by signal N, as 139 for a crash (SIGSEGV)";
 

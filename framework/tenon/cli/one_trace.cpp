@@ -3,6 +3,7 @@
 #include <tenon/cli/one_trace.h>
 
 #include <tenon/core/error.h>
+#include <tenon/core/text/utf8.h>
 #include <tenon/replay/jobs/process_pool.h>
 
 #include <fmt/format.h>
@@ -10,6 +11,20 @@
 #include <algorithm>
 
 namespace tenon::cli {
+
+namespace {
+
+replay::Trace of_device(std::vector<replay::Trace> traces, const std::string& path, int device) {
+  const auto chosen = std::ranges::find(traces, device, &replay::Trace::device);
+  if (chosen != traces.end()) return std::move(*chosen);
+  std::string known;
+  for (const replay::Trace& trace : traces) known += fmt::format("{}{}", known.empty() ? "" : ", ", trace.device);
+  throw ConfigError(device < 0
+                        ? fmt::format("{} holds the histories of devices {}; choose one with --device", path, known)
+                        : fmt::format("{} holds no history of device {}; it has: {}", path, device, known));
+}
+
+}  // namespace
 
 void for_each_trace(const std::vector<std::string>& paths, const replay::ReadOptions& read,
                     const std::function<void(replay::Trace&)>& visit) {
@@ -19,7 +34,7 @@ void for_each_trace(const std::vector<std::string>& paths, const replay::ReadOpt
     const bool is_ambiguous = std::ranges::any_of(
         paths, [&](const std::string& other) { return other != path && base(other) == base(path); });
     for (replay::Trace& trace : replay::read_traces(path, read)) {
-      if (is_ambiguous) trace.name = path.substr(0, path.size() - base(path).size()) + trace.name;
+      if (is_ambiguous) trace.name = printable(path.substr(0, path.size() - base(path).size())) + trace.name;
       visit(trace);
     }
   }
@@ -34,13 +49,12 @@ std::vector<replay::Trace> all_traces(const std::vector<std::string>& paths, con
 replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read) {
   std::vector<replay::Trace> traces = replay::read_traces(path, read);
   if (device < 0 && traces.size() == 1) return std::move(traces.front());
-  const auto chosen = std::ranges::find(traces, device, &replay::Trace::device);
-  if (chosen != traces.end()) return std::move(*chosen);
-  std::string known;
-  for (const replay::Trace& trace : traces) known += fmt::format("{}{}", known.empty() ? "" : ", ", trace.device);
-  throw ConfigError(device < 0
-                        ? fmt::format("{} holds the histories of devices {}; choose one with --device", path, known)
-                        : fmt::format("{} holds no history of device {}; it has: {}", path, device, known));
+  return of_device(std::move(traces), path, device);
+}
+
+replay::Trace only_trace_or(const std::string& path, int device) {
+  std::vector<replay::Trace> traces = replay::read_traces(path);
+  return traces.size() == 1 ? std::move(traces.front()) : of_device(std::move(traces), path, device);
 }
 
 void require_sound(const replay::Trace& trace, const StackConfig& policy, std::optional<std::uint64_t> capacity_bytes) {

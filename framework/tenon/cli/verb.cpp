@@ -76,9 +76,9 @@ template <class T>
 Option Verb::add_option(const std::string& names, T& value, const std::string& help) const {
   const Option option(*app_->add_option(names, value, help));
   if constexpr (std::is_same_v<T, std::string>) {
-    option.check([](const std::string& text) -> std::string {
-      return text.empty() ? "an empty value, as of a shell variable that is not set; leave the option out for none"
-                          : "";
+    const char* const next = names.starts_with('-') ? "; leave the option out for none" : "";
+    option.check([next](const std::string& text) -> std::string {
+      return text.empty() ? fmt::format("an empty value, as of a shell variable that is not set{}", next) : "";
     });
   }
   return option;

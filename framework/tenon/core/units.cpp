@@ -1,5 +1,6 @@
 // Byte sizes from and to text.
 #include <tenon/core/error.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/text/trimmed.h>
 #include <tenon/core/units.h>
 
@@ -108,8 +109,8 @@ std::string forgotten_unit(std::string_view text) {
   const std::optional<std::size_t> bytes = try_parse_size(number);
   const bool has_unit = !number.empty() && (number.back() < '0' || number.back() > '9');
   if (has_unit || !bytes || *bytes == 0 || *bytes > kMostForgotten) return {};
-  return fmt::format("{0} is {0} byte{1}, less than a page of the device; did you mean {0}{2}? {0}B if not", *bytes,
-                     *bytes == 1 ? "" : "s", *bytes <= kMostGiB ? "GiB" : "MiB");
+  return fmt::format("{0} is {1}, less than a page of the device; did you mean {0}{2}? {0}B if not", *bytes,
+                     counted(*bytes, "byte"), *bytes <= kMostGiB ? "GiB" : "MiB");
 }
 
 std::string format_bytes(std::size_t bytes) {

@@ -81,6 +81,7 @@ std::int64_t add_lora(Module& model, const LoraOptions& options) {
     throw Error(fmt::format("add_lora: with alpha = {} nothing would be learned: 16, or twice the rank, is usual",
                             options.alpha()));
   std::vector<std::pair<std::string, LinearImpl*>> layers;
+  std::set<const Module*> known;
   const std::set<const Module*> left_out = read_by_others(model);
   for (const auto& item : model.named_modules()) {
     auto* layer = item.value()->as<LinearImpl>();
@@ -89,7 +90,8 @@ std::int64_t add_lora(Module& model, const LoraOptions& options) {
       throw Error(fmt::format("add_lora: '{}' has low-rank matrices already", item.key()));
     const ForwardOverride* own = layer->forward_override();
     if ((own != nullptr && !has_integer_weights(*own)) || left_out.contains(layer)) continue;
-    if (!options.choice() || options.choice()(item.key())) layers.emplace_back(item.key(), layer);
+    if (options.choice() && !options.choice()(item.key())) continue;
+    if (known.insert(layer).second) layers.emplace_back(item.key(), layer);  // a shared one has two names
   }
   for (const auto& [path, layer] : layers) {
     const std::int64_t in = layer->options.in_features(), out = layer->options.out_features();

@@ -221,7 +221,11 @@ void Module::convert(const std::function<Tensor(const Tensor&)>& conversion) {
   for (auto& child : children_) child.value()->convert(conversion);
   for (auto* tensors : {&parameters_, &buffers_}) {
     for (auto& tensor : *tensors) {
-      if (tensor->defined()) tensor->set_data(conversion(*tensor));
+      if (!tensor->defined()) continue;
+      tensor->set_data(conversion(*tensor));
+      if (!tensor->grad().defined()) continue;
+      const PurposeGuard of_gradient(Purpose::kGradient);
+      tensor->mutable_grad() = conversion(tensor->grad());
     }
   }
 }

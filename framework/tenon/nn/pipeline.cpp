@@ -296,10 +296,13 @@ Tensor Pipeline::step(const Tensor& input, const Tensor& target, const Loss& los
     const Tensor x = detail::take(states[s].inputs, i), output = detail::take(states[s].outputs, i);
     const Tensor gradient = detail::Link::receive(detail::take(states[s].gradients, i));
     if (output.requires_grad()) output.backward(gradient);  // not where nothing of the first stage learns
+    const auto of_input = [&] {
+      return x.grad().defined() ? x.grad() : tenon::zeros_like(x);
+    };  // it may not depend on x
     if (s > 0) {
-      states[s - 1].gradients[i] = parts_->back[s - 1].send(x.grad());
+      states[s - 1].gradients[i] = parts_->back[s - 1].send(of_input());
     } else if (wants_gradient) {
-      Tensor(input_gradients[static_cast<std::size_t>(i)]).copy_(x.grad());
+      Tensor(input_gradients[static_cast<std::size_t>(i)]).copy_(of_input());
     }
   };
   const auto stage_count = static_cast<std::int64_t>(stages.size());

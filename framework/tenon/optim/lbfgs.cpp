@@ -143,6 +143,7 @@ LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& groups, LBFGSOptions defaul
     : Optimizer(groups, std::make_unique<LBFGSOptions>(defaults)) {
   if (groups_.size() != 1) throw Error("LBFGS doesn't support per-parameter options (parameter groups)");
   check_at_least("learning rate", defaults.lr(), 0);
+  check_at_least("history_size", static_cast<double>(defaults.history_size()), 1);
   for (OptimizerOptions* options : {&groups_[0].options(), defaults_.get()}) {
     auto& mine = static_cast<LBFGSOptions&>(*options);
     if (!mine.max_eval()) mine.max_eval(mine.max_iter() * 5 / 4);

@@ -205,12 +205,6 @@ Tensor Optimizer::step_groups(const LossClosure& closure,
   return loss;
 }
 
-/// A state that was read becomes the parameter's.
-void Optimizer::take_in(const Tensor& parameter, std::unique_ptr<OptimizerParamState> state) {
-  storage_.settle(*state, parameter);
-  state_[state_key(parameter)] = std::move(state);
-}
-
 Tensor Optimizer::loss_of(const LossClosure& closure) {
   if (!closure) return {};
   AutoGradMode with_gradients(true);
@@ -271,22 +265,31 @@ void Optimizer::save(OutputArchive& archive) const {
   archive.write("groups", static_cast<std::int64_t>(groups_.size()));
 }
 
+// All is read before anything is changed.
 void Optimizer::load(InputArchive& archive) {
+  std::vector<std::pair<Tensor, std::unique_ptr<OptimizerParamState>>> read;
+  const auto read_state_of = [&](const Tensor& parameter, InputArchive& saved) {
+    auto state = read_state(saved);
+    StateStorage::fit(*state, parameter);
+    storage_.settle(*state, parameter);
+    read.emplace_back(parameter, std::move(state));
+  };
+  const auto take_all = [&] {
+    state_.clear();
+    for (auto& [parameter, state] : read) state_[state_key(parameter)] = std::move(state);
+  };
+  const PurposeGuard purpose(Purpose::kOptimizerState);
   const auto& first = groups_.at(0).params();
   if (const auto old = states_of_old_archive(archive, first.size()); !old.empty()) {
     TENON_WARN(
         "Your serialized optimizer is still using the old serialization format. You should re-save it to use the new "
         "serialization format.");
-    state_.clear();
-    PurposeGuard purpose(Purpose::kOptimizerState);
     for (std::size_t i = 0; i < old.size(); ++i) {
       InputArchive saved;
       saved.load_from(old[i].content());
-      auto state = make_state();
-      state->serialize(saved);
-      take_in(first[i], std::move(state));
+      read_state_of(first[i], saved);
     }
-    return;
+    return take_all();
   }
   const std::int64_t count = archive.read_integer("groups");
   if (count != static_cast<std::int64_t>(groups_.size())) {
@@ -296,10 +299,10 @@ void Optimizer::load(InputArchive& archive) {
   InputArchive groups, states;
   archive.read("param_groups", groups);
   archive.try_read("state", states);  // nothing is in it where no parameter has a state
-  state_.clear();
+  std::vector<std::unique_ptr<OptimizerOptions>> options;
   std::size_t position = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    InputArchive group, options;
+    InputArchive group, of_group;
     groups.read(std::to_string(g), group);
     if (group.read_integer("size") != static_cast<std::int64_t>(groups_[g].params().size())) {
       throw Error(
@@ -307,19 +310,17 @@ void Optimizer::load(InputArchive& archive) {
                       "{}: {} parameters, this optimizer has {}",
                       g, group.read_integer("size"), groups_[g].params().size()));
     }
-    group.read("options", options);
-    groups_[g].options().serialize(options);
+    group.read("options", of_group);
+    options.push_back(groups_[g].options().clone());
+    options.back()->serialize(of_group);
     for (const Tensor& parameter : groups_[g].params()) {
       InputArchive saved;
-      if (states.try_read(std::to_string(position), saved)) {
-        auto state = make_state();
-        PurposeGuard purpose(Purpose::kOptimizerState);
-        state->serialize(saved);
-        take_in(parameter, std::move(state));
-      }
+      if (states.try_read(std::to_string(position), saved)) read_state_of(parameter, saved);
       ++position;
     }
   }
+  take_all();
+  for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].set_options(std::move(options[g]));
 }
 
 }  // namespace tenon::optim

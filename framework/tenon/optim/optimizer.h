@@ -185,8 +185,6 @@ class TENON_EXPORT Optimizer {
   std::unique_ptr<OptimizerOptions> defaults_;
 
  private:
-  void take_in(const Tensor& parameter, std::unique_ptr<OptimizerParamState> state);
-
   StateStorage storage_;
 };
 

@@ -22,6 +22,10 @@ void expect_groups(std::size_t groups, std::size_t scheduled) {
       groups, scheduled));
 }
 
+void expect_at_least_1(const char* schedule, const char* what, std::int64_t value) {
+  if (value < 1) throw Error(fmt::format("{}: {} should be at least 1, got {}", schedule, what, value));
+}
+
 }  // namespace
 
 LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) { base_lrs_ = get_current_lrs(); }
@@ -46,6 +50,10 @@ std::vector<double> LRScheduler::get_current_lrs() const {
   return rates;
 }
 
+StepLR::StepLR(Optimizer& optimizer, unsigned step_size, double gamma)
+    : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+  expect_at_least_1("StepLR", "step_size", step_size);
+}
 std::vector<double> StepLR::get_lrs() {
   std::vector<double> rates = get_current_lrs();
   if (step_count_ % step_size_ == 0) {
@@ -61,12 +69,21 @@ std::vector<double> MultiStepLR::get_lrs() {
   return rates;
 }
 
+LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor)
+    : LRScheduler(optimizer), factor_(std::move(factor)) {
+  const double first = factor_(0);
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() * first);
+}
 std::vector<double> LambdaLR::get_lrs() {
   std::vector<double> rates = base_lrs_;
   for (double& rate : rates) rate *= factor_(step_count_);
   return rates;
 }
 
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, std::int64_t t_max, double eta_min)
+    : LRScheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {
+  expect_at_least_1("CosineAnnealingLR", "t_max", t_max);
+}
 std::vector<double> CosineAnnealingLR::get_lrs() {
   std::vector<double> rates = base_lrs_;
   const double angle = std::numbers::pi * static_cast<double>(step_count_) / static_cast<double>(t_max_);
@@ -76,7 +93,7 @@ std::vector<double> CosineAnnealingLR::get_lrs() {
 
 LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, std::int64_t total_iters)
     : LRScheduler(optimizer), start_factor_(start_factor), end_factor_(end_factor), total_iters_(total_iters) {
-  if (total_iters < 1) throw Error(fmt::format("LinearLR: total_iters should be at least 1, got {}", total_iters));
+  expect_at_least_1("LinearLR", "total_iters", total_iters);
   for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() * start_factor);
 }
 std::vector<double> LinearLR::get_lrs() {
@@ -88,7 +105,7 @@ std::vector<double> LinearLR::get_lrs() {
 
 WarmupLR::WarmupLR(Optimizer& optimizer, std::int64_t steps, std::unique_ptr<LRScheduler> then)
     : LRScheduler(optimizer), steps_(steps), then_(std::move(then)) {
-  if (steps < 1) throw Error(fmt::format("WarmupLR: steps should be at least 1, got {}", steps));
+  expect_at_least_1("WarmupLR", "steps", steps);
   base_lrs_ = base_lrs_of(*then_);
   for (std::size_t i = 0; i < base_lrs_.size(); ++i)
     optimizer.param_groups()[i].options().set_lr(base_lrs_[i] / static_cast<double>(steps));
@@ -108,6 +125,9 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_s
       pct_start_(pct_start),
       div_factor_(div_factor),
       final_div_factor_(final_div_factor) {
+  expect_at_least_1("OneCycleLR", "total_steps", total_steps);
+  if (!(pct_start >= 0 && pct_start <= 1))
+    throw Error(fmt::format("OneCycleLR: pct_start should be between 0 and 1, got {}", pct_start));
   for (auto& group : optimizer.param_groups()) group.options().set_lr(max_lr / div_factor);
 }
 std::vector<double> OneCycleLR::get_lrs() {
@@ -118,7 +138,7 @@ std::vector<double> OneCycleLR::get_lrs() {
     return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * done));
   };
   const double rate = step <= rise
-                          ? blend(lowest, max_lr_, step / rise)
+                          ? blend(lowest, max_lr_, rise > 0 ? step / rise : 1)
                           : blend(max_lr_, last, (step - rise) / (static_cast<double>(total_steps_ - 1) - rise));
   return std::vector<double>(base_lrs_.size(), rate);
 }
@@ -166,9 +186,9 @@ void ReduceLROnPlateauScheduler::step(float metrics) {
 }
 
 bool ReduceLROnPlateauScheduler::is_better(double value) const {
-  const double margin = threshold_mode_ == rel ? std::abs(best_) * threshold_ : threshold_;
-  if (!std::isfinite(best_)) return true;
-  return mode_ == min ? value < best_ - margin : value > best_ + margin;
+  const double sign = mode_ == min ? -1 : 1;
+  const double bound = threshold_mode_ == rel ? best_ * (1 + sign * threshold_) : best_ + sign * threshold_;
+  return mode_ == min ? value < bound : value > bound;
 }
 
 void ReduceLROnPlateauScheduler::reduce() {

@@ -38,11 +38,10 @@ class TENON_EXPORT LRScheduler {
   Optimizer& optimizer_;
 };
 
-/// Times gamma every `step_size` steps.
+/// Times gamma every `step_size` steps. The constructor throws Error for a step_size of 0.
 class TENON_EXPORT StepLR : public LRScheduler {
  public:
-  StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1)
-      : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {}
+  TENON_API StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1);
 
  private:
   TENON_API std::vector<double> get_lrs() override;
@@ -62,22 +61,21 @@ class TENON_EXPORT MultiStepLR : public LRScheduler {
   double gamma_;
 };
 
-/// Base rate times what the function says for the number of steps done.
+/// Base rate times what the function says for the number of steps done; the constructor sets the first rate, that of 0.
 class TENON_EXPORT LambdaLR : public LRScheduler {
  public:
-  LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor)
-      : LRScheduler(optimizer), factor_(std::move(factor)) {}
+  TENON_API LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor);
 
  private:
   TENON_API std::vector<double> get_lrs() override;
   std::function<double(std::int64_t)> factor_;
 };
 
-/// Half a cosine from the base rate down to eta_min over t_max steps (Loshchilov and Hutter, 2016).
+/// Half a cosine from the base rate down to eta_min over t_max steps (Loshchilov and Hutter, 2016). The constructor
+/// throws Error for t_max below 1.
 class TENON_EXPORT CosineAnnealingLR : public LRScheduler {
  public:
-  CosineAnnealingLR(Optimizer& optimizer, std::int64_t t_max, double eta_min = 0)
-      : LRScheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {}
+  TENON_API CosineAnnealingLR(Optimizer& optimizer, std::int64_t t_max, double eta_min = 0);
 
  private:
   TENON_API std::vector<double> get_lrs() override;
@@ -113,7 +111,8 @@ class TENON_EXPORT WarmupLR : public LRScheduler {
 };
 
 /// From max_lr / div_factor up to max_lr over pct_start of total_steps, then down to max_lr / (div_factor *
-/// final_div_factor), where it stays, on cosines; the constructor sets the first rate (Smith and Topin, 2017).
+/// final_div_factor), where it stays, on cosines; the constructor sets the first rate (Smith and Topin, 2017), and
+/// throws Error for total_steps below 1 and a pct_start outside of [0, 1].
 class TENON_EXPORT OneCycleLR : public LRScheduler {
  public:
   TENON_API OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_steps, double pct_start = 0.3,
@@ -128,7 +127,8 @@ class TENON_EXPORT OneCycleLR : public LRScheduler {
 
 /// Times `factor`, down to min_lr, when a metric has not improved for more than `patience` steps; the `cooldown` steps
 /// after that are not counted, and a change of at most `eps` is not made. An improvement is one by more than
-/// `threshold`, as a share of the best value (rel) or by itself (abs). The constructor throws Error for a factor of 1
+/// `threshold`, as a share of the best value (rel: beyond best * (1 - threshold) for min, best * (1 + threshold) for
+/// max) or by itself (abs); NaN is none. The constructor throws Error for a factor of 1
 /// and more, and unless min_lr is empty (zeros) or has a rate for each group.
 class TENON_EXPORT ReduceLROnPlateauScheduler {
  public:

@@ -9,6 +9,9 @@
 #include <tenon/ops/quantized/blocks.h>
 #include <tenon/optim/optimizer.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace tenon::optim {
 namespace {
 
@@ -61,6 +64,22 @@ Tensor StateStorage::place(const Tensor& tensor, const Tensor& former, const Ten
   Tensor host = fits ? former : host_memory_like(tensor);
   host.copy_(tensor, /*non_blocking=*/true);
   return host;
+}
+
+void StateStorage::fit(OptimizerParamState& state, const Tensor& parameter) {
+  const NoGradGuard no_grad;
+  const PurposeGuard purpose(Purpose::kOptimizerState);
+  for (const StateTensor& slot : state.tensors()) {
+    Tensor& tensor = *slot.tensor;
+    if (!tensor.defined() || is_packed(tensor, parameter)) continue;
+    if (tensor.sizes() != parameter.sizes())
+      throw Error(fmt::format("loaded state dict has a state of sizes [{}] for a parameter of sizes [{}]",
+                              fmt::join(tensor.sizes(), ", "), fmt::join(parameter.sizes(), ", ")));
+    if (tensor.scalar_type() == parameter.scalar_type() && tensor.strides() == parameter.strides()) continue;
+    Tensor fitted = tenon::empty_like(parameter, parameter.options().device(tensor.device()));
+    fitted.copy_(tensor);
+    tensor = fitted;
+  }
 }
 
 void StateStorage::settle(OptimizerParamState& state, const Tensor& parameter) const {

@@ -1,6 +1,6 @@
 // Tables as aligned text. Declared in table.h. By hand: Debian packages no library for tables of text in C++, and the
 // rules of what people see (units, columns that say nothing, what a narrow screen leaves out) are ours.
-#include <tenon/replay/formats/io/utf8.h>
+#include <tenon/core/text/utf8.h>
 #include <tenon/report/table.h>
 #include <tenon/report/text/display_width.h>
 #include <tenon/report/text/table_layout.h>
@@ -120,7 +120,7 @@ std::vector<TextColumn> Table::shown_columns() const {
                       .importance = columns_[c].importance,
                       .is_name = columns_[c].is_name};
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      column.cells[r] = replay::printable(column.cells[r]);
+      column.cells[r] = printable(column.cells[r]);
       column.cell_width = std::max(column.cell_width, display_width(column.cells[r]));
       const auto tone = tones_.find({r, c});
       column.tones.push_back(tone == tones_.end() ? Tone::kPlain : tone->second);

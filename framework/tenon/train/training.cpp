@@ -5,6 +5,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/core/seconds_since.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/nn/lora.h>
 #include <tenon/nn/quantization/quantize.h>
 #include <tenon/ops/ops.h>
@@ -187,8 +188,8 @@ void Training::prepare() {
   planned_steps_ = steps_per_epoch_ * epochs_;
   if (const std::int64_t most = options_.integer("max_steps"); most > 0) {
     if (most > planned_steps_)
-      progress_.note(fmt::format("train.max_steps={} is more than the {} steps of {} epoch{}: raise train.epochs", most,
-                                 planned_steps_, epochs_, epochs_ == 1 ? "" : "s"));
+      progress_.note(fmt::format("train.max_steps={} is more than the {} of {}: raise train.epochs", most,
+                                 counted(planned_steps_, "step"), counted(epochs_, "epoch")));
     planned_steps_ = std::min(planned_steps_, most);
   }
   schedule_ = make_schedule(options_, *optimizer_, planned_steps_);

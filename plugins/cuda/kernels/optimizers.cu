@@ -1,5 +1,6 @@
 // Fused optimiser steps: one pass over parameters, states and gradients. A launch takes a chunk of many tensors: what
 // it is told of each goes to the kernel by value.
+#include <tenon/core/error.h>
 #include <tenon/kernel/attributes/optimizer.h>
 
 #include "kernels/dtypes.cuh"
@@ -125,6 +126,20 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Tensors<T> tensors, Adam
   });
 }
 
+/// Kernels go through parameter, states and gradient as one run of elements each.
+void expect_one_run(const TensorView& state, const TensorView& gradient) {
+  bool is_alike = state.dtype == gradient.dtype && state.rank == gradient.rank;
+  i64 span = 1;  // of a permutation without gaps: its elements
+  for (int d = 0; is_alike && d < state.rank; ++d) {
+    is_alike = state.sizes[d] == gradient.sizes[d] && (state.sizes[d] == 1 || state.strides[d] == gradient.strides[d]);
+    span += (state.sizes[d] - 1) * state.strides[d];
+  }
+  if (is_alike && span == state.element_count()) return;
+  throw Error(
+      "an optimizer's step on CUDA takes parameters without gaps, and gradients and states of their dtype and strides: "
+      "give it a contiguous() leaf, and convert a model before its first step");
+}
+
 /// Calls run(tensors, blocks) for every chunk of the tensors of type T that have a gradient. `states`: how many outputs
 /// belong to each.
 template <class T, class F>
@@ -146,7 +161,11 @@ void each_chunk(Views outputs, Views gradients, Dtype dtype, int states, const F
     blocks += more;
     tensors.elements[at] = elements;
     tensors.ends[at] = blocks;
-    for (int k = 0; k < states; ++k) tensors.states[k][at] = outputs[static_cast<std::size_t>(k) * n + i].as<T>();
+    for (int k = 0; k < states; ++k) {
+      const TensorView& state = outputs[static_cast<std::size_t>(k) * n + i];
+      expect_one_run(state, gradients[i]);
+      tensors.states[k][at] = state.as<T>();
+    }
     tensors.gradients[at] = gradients[i].as<const T>();
   }
   flush();

@@ -155,6 +155,16 @@ TEST_F(EstimateVerb, OfLayoutsSaysWhichFitADevice) {
   EXPECT_THAT(with({"--format", "json"}).out, AllOf(HasSubstr("\"tensor\": 4"), HasSubstr("\"fits\": null")));
 }
 
+TEST_F(EstimateVerb, OfOneRankSaysWhetherItFitsTheDevice) {
+  const Said small = tenon({"run", "exp.toml", "--dry-run", "--device-size", "1KiB"});
+  EXPECT_EQ(small.code, 4);
+  EXPECT_THAT(small.error, AllOf(HasSubstr("the run would reserve "),
+                                 HasSubstr("which does not fit the 1.00 KiB of --device-size")));
+  const Said large = tenon({"run", "exp.toml", "--dry-run", "--device-size", "1GiB"});
+  EXPECT_EQ(large.code, 0);
+  EXPECT_THAT(large.error, Not(HasSubstr("--device-size")));
+}
+
 TEST_F(EstimateVerb, PlansThatAreNotOfADryRunAreRefused) {
   const auto refused = [&](std::vector<std::string> words, const char* why) {
     words.insert(words.begin(), {"run", "exp.toml"});
@@ -165,6 +175,7 @@ TEST_F(EstimateVerb, PlansThatAreNotOfADryRunAreRefused) {
   refused({"--ranks", "2"}, "--ranks is an estimate: it goes with --dry-run");
   refused({"--layouts", "2"}, "--layouts is an estimate: it goes with --dry-run");
   refused({"--device-size", "1GiB"}, "--device-size is what an estimate is held against");
+  refused({"--dry-run", "--device-size", "1GiB", "--sweep", "train.lr=0.1,0.2"}, "--device-size is of one experiment");
   refused({"--dry-run", "--layouts", "2", "--sweep", "train.lr=0.1,0.2"}, "--layouts is of one experiment");
   refused({"--dry-run", "--device-size", "80"}, "80");
   refused({"--dry-run", "--ranks", "2", "train.optimizer_in_backward=true"}, "ranks sum their gradients");

@@ -46,8 +46,9 @@ TEST_F(RunProfile, WithStacksNamesCallSitesInItsTablesAndFoldedStacks) {
   EXPECT_THAT(text("res/profile.txt"), HasSubstr("Source Location"));
   EXPECT_THAT(text("res/profile.txt"), HasSubstr(": tenon::nn::LinearImpl::forward"));
   EXPECT_THAT(text("res/profile.folded"),
-              testing::ContainsRegex("(^|\n)ProfilerStep#[0-9]+;.*: tenon::nn::LinearImpl::forward;[^;]*: "
-                                     "tenon::linear;aten::linear"));
+              testing::ContainsRegex("(^|\n|;)ProfilerStep#[0-9]+;.*: tenon::nn::LinearImpl::forward;[^;]*: "
+                                     "tenon::linear;([^;]*OperatorScope[^;]*;)?aten::linear"))
+      << "without optimization there are frames that are compiled into others else";
   for (const char* file : {"res/profile.txt", "res/profile.folded", "res/profile.chrome.json"})
     EXPECT_THAT(text(file), testing::Not(HasSubstr("RunProfile"))) << file;
 }

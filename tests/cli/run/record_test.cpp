@@ -76,6 +76,30 @@ TEST_F(RecordVerb, APlanIsOfTheRunAndNotOfItsEstimateAndServesTheNext) {
   EXPECT_EQ(foreign.error.find("it is not used", told + 1), std::string::npos) << "once:\n" << foreign.error;
 }
 
+TEST_F(RecordVerb, APlanOfARecordedRunServesTheNextAsItServesTheRecording) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += std::to_string(i) + " bottles of beer on the wall, ";
+  folder_.write("text.txt", text);
+  folder_.write("gpt.toml",
+                "name = 'gpt'\n[model]\nname = 'gpt'\nhidden = 16\nlayers = 1\nheads = 2\ncontext = 16\n"
+                "[data]\nname = 'text'\npath = 'text.txt'\ntest_limit = 4\n"
+                "[train]\nmax_steps = 4\nbatch_size = 4\nthreads = 1\n");
+  const auto run = [&](std::vector<std::string> settings, const char* out) {
+    settings.insert(settings.begin(), {"run", "gpt.toml"});
+    settings.insert(settings.end(), {"--out", out});
+    const Said said = tenon(settings);
+    EXPECT_EQ(said.code, 0) << said.error;
+  };
+  run({"allocator.name=direct", "--record", "trace"}, "one");
+  ASSERT_EQ(tenon({"plan", "one/memory.tenon", "-o", "one.plan", "--budget", "1s"}).code, 0);
+  const Said replayed =
+      tenon({"replay", "one/memory.tenon", "-a", "planned:plan=one.plan", "--format", "json", "--quiet"});
+  ASSERT_EQ(replayed.code, 0) << replayed.error;
+  run({"allocator.name=planned", "allocator.planned.plan=one.plan"}, "two");
+  EXPECT_EQ(result("two")["memory"]["peak_reserved_bytes"], parse_json(replayed.out)["rows"][0]["peak_reserved_bytes"])
+      << "workspaces have to lie where kernels can take them";
+}
+
 TEST_F(RecordVerb, APlanThatCannotBeWrittenIsToldBeforeTheRun) {
   const Said said =
       tenon({"run", "exp.toml", "allocator.name=planned", "allocator.planned.record=no/such/run.plan", "--out", "one"});

@@ -1,6 +1,7 @@
 // The command that goes on with a run or a sweep says no more than the folder: what it began with is kept there, and
 // means the same in any folder.
 #include "cli/interrupted.h"
+#include "support/has_sanitizer.h"
 
 namespace tenon::test {
 namespace {
@@ -79,6 +80,7 @@ TEST_F(ResumeCommand, WhatAKilledPartRecordedHasTheNameOfTheStepThatTheRunGoesOn
 }
 
 TEST_F(ResumeCommand, TheDeadlineIsThatOfTheBeginning) {
+  if (has_a_sanitizer()) GTEST_SKIP() << "signals are left to the sanitizer";
   const Said first =
       tenon({"run", "exp.toml", "allocator.name=\"" + fixture("crasher").string() + ":after=40,how=hang\"",
              "--deadline", "0.5", "--out", "one"});

@@ -110,6 +110,10 @@ TEST_F(RunFolder, AFinishedRunIsShownAgain) {
 
 TEST_F(RunFolder, WhereNothingCanBeResumedSaysSo) {
   EXPECT_THAT(tenon({"run", "--resume", "none"}).error, HasSubstr("none has no run.json: there is nothing to resume"));
+  for (const char* damaged : {"", "{", "{}"}) {
+    folder_.write("cut/run.json", damaged);
+    EXPECT_THAT(tenon({"run", "--resume", "cut"}).error, HasSubstr("cut/run.json is damaged")) << damaged;
+  }
   EXPECT_THAT(tenon({"run"}).error, HasSubstr("--resume"));
   for (const char* option : {"--resume", "--out"})
     EXPECT_THAT(tenon({"run", "exp.toml", option, ""}).error, HasSubstr(option + std::string(": an empty value")));

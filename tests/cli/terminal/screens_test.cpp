@@ -121,7 +121,7 @@ ScreensByVerb screens_of_histories() {
         {{"replay", "pinned.trace", "-a", "cachng"}, 2},
         {{"replay", "pinned.trace", "--capacity", "8GB"}, 2}}},
       {"tune",
-       {{{"tune", "pinned.trace", "--capacity", "420MiB", "--budget", "200ms"}},
+       {{{"tune", "pinned.trace", "--capacity", "420MiB", "--budget", "5s"}},
         {{"tune", "pinned.trace", "メモリ.trace", "--budget", "200ms"}},
         {{"tune", "checkered.trace", "-a", "buddy", "--budget", "5s"}},
         {{"tune", "checkered.trace", "--capacity", "200MiB", "--budget", "200ms"}, 1},

@@ -109,7 +109,7 @@ TEST(MinimallocReader, GapsAreCheckedAndSaidToBeLeftOut) {
   const std::string header = "id,lower,upper,size,gaps\n";
   const Trace trace = read_one(header + "a,0,9,8,1-2 4-5@0:4\nb,0,9,8,\n");
   EXPECT_EQ(trace.facts.peak_requested_bytes, 16u);
-  EXPECT_NE(trace.notes.back().find("1 buffers have gaps"), std::string::npos) << trace.notes.back();
+  EXPECT_NE(trace.notes.back().find("1 buffer has gaps"), std::string::npos) << trace.notes.back();
   for (const char* wrong : {"junk", "1", "1-", "2-1", "1-2@3", "1-2@3:3", "1-2,"})
     EXPECT_NE(refusal_of(header + "a,0,9,8," + wrong + "\n").find("file:2: "), std::string::npos) << wrong;
 }

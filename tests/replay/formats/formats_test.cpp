@@ -90,7 +90,7 @@ TEST(Formats, SayWhatTheyHaveNoPlaceForInWords) {
   std::string all;
   for (const std::string& part : find_format("mtrace")->left_out(trace)) all += part + "; ";
   EXPECT_EQ(all,
-            "2 uses on other streams; 1 frees that waited (they are immediate there); 1 emptied caches; 2 marks; which "
+            "2 uses on other streams; 1 free that waited (it is immediate there); 1 emptied cache; 2 marks; which "
             "blocks are older than the recording (1); when events were; what blocks are for; what is known of the "
             "recording (settings, reserved memory); 3 streams (there is one there); ");
   EXPECT_TRUE(find_format("mtrace")->left_out(read_one("a 0 8 0\nf 0\n")).empty());

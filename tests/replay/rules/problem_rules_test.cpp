@@ -147,8 +147,8 @@ TEST(MinimallocHistories, ArePutTogetherInTimeWithEndsFirstAndThenByRow) {
               ElementsAre("a static problem: buffers with the times they live, replayed as allocations and frees in "
                           "time order",
                           "2 buffers of 0 bytes are left out",
-                          "2 buffers have gaps: an allocator cannot take part of a block back, so they are replayed as "
-                          "alive all the time"));
+                          "2 buffers have gaps, which are replayed as alive: an allocator cannot take part of a block "
+                          "back"));
   EXPECT_THAT(refusal_of(fmt::format("lower,upper,size\n0,5,{0}\n0,5,{0}\n0,5,1\n", std::uint64_t{1} << 61)),
               HasSubstr("2^62"));
 }

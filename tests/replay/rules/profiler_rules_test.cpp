@@ -291,7 +291,7 @@ TEST(ProfilerFailures, AreRequestsBehindTheEventsUpToTheirMoment) {
 TEST(ProfilerSeeds, AreWhatIsFreedFirstAndTheRestOfTheFirstTotal) {
   const auto total = [](std::int64_t bytes) { return fmt::format(R"("Total Allocated":{})", bytes); };
   const std::string kFreed =
-      "1 blocks of 512 B lived before the recording began; they are known from their frees, and "
+      "1 block of 512 B lived before the recording began; they are known from their frees, and "
       "the replay allocates them first";
   const Trace freed = read_one(list_of({instant("1", 16, 64), instant("2", 32, -512), instant("3", 16, -64)}));
   EXPECT_EQ(told(freed), "a512 m:recording starts a64 f512 f64");

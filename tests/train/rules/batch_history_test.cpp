@@ -249,7 +249,9 @@ TEST_F(Shortage, OfAnAllocatorWithoutACacheIsThatOfTheBytesThatLive) {
       const bool fits = static_cast<std::uint64_t>(batch) * peak_of(calls, 100) <= 64 * MiB;
       const auto shortage = of(calls, batch, round % 2 == 0 ? FreeOrder::kAsAllocated : FreeOrder::kBackwards);
       EXPECT_EQ(!shortage, fits) << "round " << round << ", batch " << batch;
-      if (shortage) EXPECT_GT(shortage->requested_bytes, 64 * MiB - shortage->allocated_bytes);
+      if (shortage) {
+        EXPECT_GT(shortage->requested_bytes, 64 * MiB - shortage->allocated_bytes);
+      }
       EXPECT_EQ(allocator.stats().allocations.current, 0) << "everything is given back, round " << round;
       EXPECT_EQ(allocator.stats().reserved_bytes.current, 0);
       short_of_it += fits ? 0 : 1;

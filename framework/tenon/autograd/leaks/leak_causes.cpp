@@ -5,6 +5,7 @@
 #include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/variable.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>
@@ -232,8 +233,8 @@ class Causes {
     if (cause.gradients != 0) return fmt::format("; {} of it are their gradients", format_bytes(cause.gradient_bytes));
     const std::size_t nodes = cause.holder->grad_fn != nullptr ? holders_.node_count(cause.holder) : 0;
     if (nodes == 0) return {};
-    return fmt::format("; the history of one, {} node{}, lives as long: keep item() or detach() of what needs none",
-                       nodes, nodes == 1 ? "" : "s");
+    return fmt::format("; the history of one, {}, lives as long: keep item() or detach() of what needs none",
+                       counted(nodes, "node"));
   }
 
   std::string sentence_of(const Cause& cause) {

@@ -4,6 +4,7 @@
 #include <tenon/autograd/leaks/site_names.h>
 
 #include <tenon/core/scope/scope.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/history/growth.h>
 #include <tenon/tensor/live_tensors.h>
@@ -317,17 +318,17 @@ std::string described(Purpose purpose, const std::string& label, bool page_locke
 
 std::string LeakReport::text() const {
   if (steps < kLeastStepsOfGrowth)
-    return fmt::format("nothing can be said of {} step{}: at least {} are needed after the first ones\n", steps,
-                       steps == 1 ? "" : "s", kLeastStepsOfGrowth);
+    return fmt::format("nothing can be said of {}: at least {} are needed after the first ones\n",
+                       counted(steps, "step"), kLeastStepsOfGrowth);
   std::string text = leaks.empty() ? fmt::format("nothing grows in {} steps\n", steps) : "";
   for (const Leak& leak : leaks) {
     const std::string what = described(leak.purpose, leak.label, leak.page_locked);
     const std::string nodes = fmt::format("{:.0f} nodes of history a step, {}\n", leak.nodes_per_step, leak.site);
     text += leak.nodes_per_step > 0 ? nodes
             : leak.grows
-                ? fmt::format("{} a step: {} in {} block{} ({}), {}\n",
+                ? fmt::format("{} a step: {} in {} ({}), {}\n",
                               format_bytes(static_cast<std::size_t>(std::llround(leak.bytes_per_step))),
-                              format_bytes(leak.bytes), leak.blocks, leak.blocks == 1 ? "" : "s", what, leak.site)
+                              format_bytes(leak.bytes), counted(leak.blocks, "block"), what, leak.site)
                 : fmt::format("{} at the end of each step ({}), {}\n", format_bytes(leak.bytes), what, leak.site);
     text += "  " + leak.sentence + "\n";
     for (const std::string& link : leak.chain) text += "    " + link + "\n";

@@ -6,6 +6,7 @@
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/device/closing.h>
 #include <tenon/device/device_state.h>
@@ -143,9 +144,8 @@ std::string live_tensors_text(std::size_t most) {
   for (const ListedTensor& listed : listed_tensors())
     if (!listed.is_older && storages.insert(&listed.tensor->storage()).second)
       bytes += autograd::storage_bytes_of(*listed.tensor);
-  std::string text =
-      fmt::format("{} live tensor{} keep {} in {} storage{}\n", tensors.size(), tensors.size() == 1 ? "" : "s",
-                  format_bytes(bytes), storages.size(), storages.size() == 1 ? "" : "s");
+  std::string text = fmt::format("{} keep {} in {}\n", counted(tensors.size(), "live tensor"), format_bytes(bytes),
+                                 counted(storages.size(), "storage"));
   for (std::size_t i = 0; i < std::min(most, tensors.size()); ++i) {
     const LiveTensor& tensor = tensors[i];
     text += fmt::format("  {:>10}  {} {}, {}{}{}{}  {}\n", format_bytes(tensor.storage_bytes), to_string(tensor.sizes),
@@ -222,8 +222,8 @@ std::string live_blocks_text(Device device, std::size_t most) {
   MarkDiff all = diff({.name = {}, .device = now.device, .blocks = {}}, now);
   const std::size_t page_locked = page_locked_bytes(now.blocks);
   std::string text =
-      fmt::format("{} still live on {} in {} block{}{}\n", format_bytes(static_cast<std::size_t>(all.bytes)),
-                  now.device.str(), now.blocks.size(), now.blocks.size() == 1 ? "" : "s",
+      fmt::format("{} still live on {} in {}{}\n", format_bytes(static_cast<std::size_t>(all.bytes)), now.device.str(),
+                  counted(now.blocks.size(), "block"),
                   page_locked == 0 ? "" : fmt::format(", {} of it page-locked", format_bytes(page_locked)));
   const std::string rows = all.text(most);
   return text + rows.substr(rows.find('\n') + 1);

@@ -5,6 +5,7 @@
 #include <tenon/comm/rank_environment.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/files/file_text.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/report/run/run_html.h>
 #include <tenon/report/run/run_messages.h>
 #include <tenon/report/run/run_report.h>
@@ -38,13 +39,21 @@ void refuse_to_mix(const fs::path& folder, const FolderContent& content, bool is
   }
   if (content.is_finished) return;
   if (content.has_state || content.finished_cells > 0) {
-    const std::string what = content.is_sweep ? fmt::format("a sweep with {} finished cell{}", content.finished_cells,
-                                                            content.finished_cells == 1 ? "" : "s")
+    const std::string what = content.is_sweep ? "a sweep with " + counted(content.finished_cells, "finished cell")
                                               : std::string("a run with the state that it can go on from");
     throw ConfigError(
         fmt::format("{} has {}, which would be lost; choose another folder with --out, or go on with it:\n  {}", name,
                     what, relaunched(rank_environment(), resume_command(folder))));
   }
+}
+
+[[noreturn]] void refuse_without_manifest(const fs::path& folder) {
+  if (!is_there(folder / kManifestFile))
+    throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", folder.string(), kManifestFile));
+  throw ConfigError(
+      fmt::format("{} is damaged, as it may be where a disk was full: what to go on with is not known. Run "
+                  "the experiment again; --out names another folder",
+                  (folder / kManifestFile).string()));
 }
 
 ResultFiles files_in(const fs::path& folder) {
@@ -76,7 +85,7 @@ static fs::path free_folder_beside(fs::path folder) {
 
 void refuse_changes(const fs::path& folder, const RunManifest& now) {
   const std::optional<RunManifest> then = read_manifest(folder);
-  if (!then) throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", folder.string(), kManifestFile));
+  if (!then) refuse_without_manifest(folder);
   if (then->is_sweep != now.is_sweep)
     throw ConfigError(fmt::format("{} belongs to {}, and this is {}; choose another folder with --out", folder.string(),
                                   then->is_sweep ? "a sweep" : "one run", now.is_sweep ? "a sweep" : "one run"));
@@ -233,8 +242,7 @@ RunOptions resumed_options(const RunOptions& options) {
     if (manifest && !options.has_deadline) named.call_seconds = manifest->command.call_seconds;
     return named;
   }
-  if (!manifest)
-    throw ConfigError(fmt::format("{} has no {}: there is nothing to resume", options.resume, kManifestFile));
+  if (!manifest) refuse_without_manifest(options.resume);
   RunOptions resumed = manifest->command;
   for (const std::string& word : options.overrides) {
     const std::string key = word.substr(0, word.find('=') + 1);

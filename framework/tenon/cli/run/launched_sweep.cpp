@@ -5,6 +5,7 @@
 #include <tenon/cli/launch/follow_cells.h>
 #include <tenon/cli/run/sweep_cells.h>
 #include <tenon/cli/terminal/print.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
@@ -53,7 +54,7 @@ void run_launched(const LaunchedSweep& sweep, const std::function<void(std::size
   list.write(listed);
   const auto launcher = make_launcher(options.launcher, words_of(options.launcher_args));
   const std::string what = launcher->start(list, indices, options.has_jobs ? options.jobs : 0);
-  if (!options.quiet) say(fmt::format("{}: {} cells", what, listed.size()));
+  if (!options.quiet) say(fmt::format("{}: {}", what, counted(listed.size(), "cell")));
   follow_cells(list, *launcher, indices, [&](const FollowedCell& cell) {
     CellOutcome outcome = outcome_of(cell, folders.at(cell.index), launcher->messages_of(cell.index));
     if (!options.quiet) {

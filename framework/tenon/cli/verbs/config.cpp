@@ -3,6 +3,7 @@
 #include <tenon/cli/verb.h>
 
 #include <tenon/core/options.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/train/config/unread_settings.h>
 
@@ -54,7 +55,7 @@ ExitCode check(const ConfigOptions& options) {
   print(fmt::format("{}: valid. {} on {} under {}{}\n", options.file, experiment.name, experiment.device_names(),
                     experiment.allocator.policy.name,
                     cells == 0 ? ""
-                               : fmt::format("; a sweep of {} cell{} over {}", cells, cells == 1 ? "" : "s",
+                               : fmt::format("; a sweep of {} over {}", counted(cells, "cell"),
                                              fmt::join(config.sweep_keys(), ", "))));
   return ExitCode::kDone;
 }

@@ -1,5 +1,6 @@
 // `tenon devices`: every device of every backend that loads, and why a kind has none; with --watch, who uses them.
 #include <tenon/cli/process/interrupt.h>
+#include <tenon/cli/terminal/without_effect.h>
 #include <tenon/cli/verb.h>
 
 #include <tenon/device/device_driver.h>
@@ -102,6 +103,7 @@ ExitCode devices(const DeviceOptions& options) {
   if (!options.file.empty()) install(Config::load(experiment_request(options.file, {})).experiment());
   load_all_plugins();
   if (options.watch) return watch(options);
+  if (options.count != 0) say_without_effect({"--count"}, "without --watch there is one look");
   Table table({{"device", "device"},
                {"name", "name", true, 2},
                {"capacity_bytes", "memory", true, 3},

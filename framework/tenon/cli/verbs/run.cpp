@@ -72,8 +72,13 @@ ExitCode estimate_one(const RunOptions& options, const Config& config) {
     say(kit_advice({spec}));
   if (const std::string end = apart.end_of_run(); !end.empty()) say("tenon: " + end);
   const auto is_beyond = [device_bytes](const RankRow& row) { return row.need.reserved > device_bytes; };
-  if (apart.exit_code == 0 && device_bytes > 0 && std::ranges::any_of(estimate.rows, is_beyond))
+  if (apart.exit_code == 0 && device_bytes > 0 && std::ranges::any_of(estimate.rows, is_beyond)) {
+    if (!has_rows)
+      say(fmt::format("tenon: the run would reserve {}, which does not fit the {} of --device-size",
+                      format_bytes(static_cast<std::size_t>(estimate.rows.front().need.reserved)),
+                      format_bytes(static_cast<std::size_t>(device_bytes))));
     return ExitCode::kOutOfMemory;
+  }
   return static_cast<ExitCode>(apart.exit_code);
 }
 
@@ -99,8 +104,10 @@ void check_plan_options(const RunOptions& options, bool is_sweep) {
   if (asked != nullptr && !options.dry_run) refuse(fmt::format("{} is an estimate: it goes with --dry-run", asked));
   if (asked != nullptr && is_sweep)
     refuse(fmt::format("{} is of one experiment: --no-sweep leaves out the sweep", asked));
+  if (!options.device_size.empty() && is_sweep)
+    refuse("--device-size is of one experiment: --no-sweep leaves out the sweep");
   if (!options.device_size.empty() && !options.dry_run)
-    refuse("--device-size is what an estimate is held against: it goes with --dry-run and --ranks or --layouts");
+    refuse("--device-size is what an estimate is held against: it goes with --dry-run");
 }
 
 /// Cells are watched one after the other, here.
@@ -130,6 +137,8 @@ void say_what_changes_nothing(const RunOptions& options, bool is_sweep) {
   if (options.dry_run && !options.record.empty()) without_effect.emplace_back("--record");
   if (options.dry_run && options.watch) without_effect.emplace_back("--watch");
   if (options.dry_run && !options.metrics.empty()) without_effect.emplace_back("--metrics");
+  if (!options.launcher_args.empty() && options.launcher.empty())
+    say_without_effect({"--launcher-args"}, "no --launcher takes them");
   say_without_effect(without_effect, options.dry_run ? "a dry run runs and writes nothing" : "this is one run");
 }
 

@@ -1,6 +1,8 @@
 // Sequences by table 3-7 of the Unicode standard, well-formed UTF-8.
 #include <tenon/core/text/utf8.h>
 
+#include <fmt/format.h>
+
 #include <cstddef>
 
 namespace tenon {
@@ -40,6 +42,18 @@ std::string valid_utf8(std::string_view text) {
     text.remove_prefix(bytes);
   }
   return valid;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : valid_utf8(text)) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
 }
 
 }  // namespace tenon

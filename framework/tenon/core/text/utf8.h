@@ -13,4 +13,7 @@ namespace tenon {
 /// do).
 TENON_API std::string valid_utf8(std::string_view text);
 
+/// The text for a message of one line: made valid, and a control character as its number, as in "\x1b".
+TENON_API std::string printable(std::string_view text);
+
 }  // namespace tenon

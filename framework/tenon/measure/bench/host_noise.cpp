@@ -1,6 +1,7 @@
 // Load, frequency governor, stolen time, and how much the harness itself varied.
 #include <tenon/measure/bench/host_noise.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/replay/jobs/process_pool.h>
 
 #include <fmt/format.h>
@@ -62,8 +63,8 @@ HostNoise host_noise(const HostState& before, const HostState& after, const Benc
 std::vector<std::string> HostNoise::of_others() const {
   std::vector<std::string> found;
   if (load > kLoadOfACore * cores)
-    found.push_back(fmt::format("the load average was {:.1f} on {} core{}: others are busy here", load, cores,
-                                cores == 1 ? "" : "s"));
+    found.push_back(
+        fmt::format("the load average was {:.1f} on {}: others are busy here", load, counted(cores, "core")));
   if (stolen_share > kStolen)
     found.push_back(fmt::format("the hypervisor took {:.0f} % of the processor time", 100 * stolen_share));
   return found;

@@ -2,6 +2,7 @@
 #include <tenon/replay/formats/format.h>
 
 #include <tenon/core/options.h>
+#include <tenon/core/text/counted.h>
 
 #include <fmt/format.h>
 
@@ -60,16 +61,17 @@ std::string nearest_ending_hint(std::string_view path) {
 
 std::vector<std::string> left_out_of_plain(const Trace& trace) {
   std::vector<std::string> parts;
-  const auto add = [&](std::uint64_t count, const char* what) {
-    if (count != 0) parts.push_back(fmt::format("{} {}", count, what));
+  const auto add = [&](std::uint64_t count, const char* one, const char* several = "") {
+    if (count != 0) parts.push_back(counted(count, one, several));
   };
   const auto count = [&](EventKind kind) {
     return static_cast<std::uint64_t>(std::ranges::count(trace.events, kind, &TraceEvent::kind));
   };
-  add(count(EventKind::kUse), "uses on other streams");
-  add(trace.facts.deferred_frees, "frees that waited (they are immediate there)");
-  add(count(EventKind::kEmptyCache), "emptied caches");
-  add(trace.facts.marks, "marks");
+  add(count(EventKind::kUse), "use on other streams", "uses on other streams");
+  add(trace.facts.deferred_frees, "free that waited (it is immediate there)",
+      "frees that waited (they are immediate there)");
+  add(count(EventKind::kEmptyCache), "emptied cache");
+  add(trace.facts.marks, "mark");
   if (trace.facts.seeded_blocks != 0)
     parts.push_back(fmt::format("which blocks are older than the recording ({})", trace.facts.seeded_blocks));
   if (!trace.columns.times_us.empty()) parts.emplace_back("when events were");

@@ -1,5 +1,6 @@
 // Static problems of minimalloc and its like: id,lower,upper,size, time in events. What is never freed ends with the
 // history.
+#include <tenon/core/text/counted.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/csv_table.h>
 #include <tenon/replay/formats/io/output_file.h>
@@ -60,11 +61,12 @@ Trace read_minimalloc(InputFile& input) {
   }
   builder.trace().notes.push_back(
       "a static problem: buffers with the times they live, replayed as allocations and frees in time order");
-  if (empty != 0) builder.trace().notes.push_back(std::to_string(empty) + " buffers of 0 bytes are left out");
+  if (empty != 0)
+    builder.trace().notes.push_back(counted(empty, "buffer of 0 bytes is left out", "buffers of 0 bytes are left out"));
   if (with_gaps != 0) {
-    builder.trace().notes.push_back(std::to_string(with_gaps) +
-                                    " buffers have gaps: an allocator cannot take part of a block back, so they are "
-                                    "replayed as alive all the time");
+    builder.trace().notes.push_back(counted(with_gaps, "buffer has", "buffers have") +
+                                    " gaps, which are replayed as alive: an allocator cannot take "
+                                    "part of a block back");
   }
   return std::move(builder).finish();
 }

@@ -1,11 +1,23 @@
 // Events become requests with lives.
-#include <tenon/memory/allocator.h>
 #include <tenon/replay/planning/history_recording.h>
+
+#include <tenon/kernel/kernel.h>
+#include <tenon/memory/allocator.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace tenon::replay {
+
+namespace {
+
+/// Recordings do not have it: a place that suits this one suits the run that is recorded.
+std::size_t alignment_of(std::optional<Purpose> purpose) {
+  return purpose == Purpose::kWorkspace ? kScratchAlignment : kDefaultAlignment;
+}
+
+}  // namespace
 
 std::vector<packing::RecordedRequest> recording_of(const Trace& trace) {
   constexpr std::uint32_t kUnknown = std::numeric_limits<std::uint32_t>::max();
@@ -22,9 +34,9 @@ std::vector<packing::RecordedRequest> recording_of(const Trace& trace) {
       packing::RecordedRequest& request = recording.emplace_back();
       request.bytes = event.bytes;
       request.stream = stream;
-      request.alignment = kDefaultAlignment;
       if (recording.size() <= trace.columns.purposes.size())
         request.purpose = trace.columns.purposes[recording.size() - 1];
+      request.alignment = alignment_of(request.purpose);
     } else if ((event.kind == EventKind::kFree && !event.deferred) || event.kind == EventKind::kFreeCompleted) {
       recording[request_of_slot[event.slot]].until = recording.size();
     }

@@ -1,5 +1,6 @@
 // What speaks against an answer: a poor history, a file that contradicts itself, a replay that is far from the
 // recording.
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/engine/replay.h>
 #include <tenon/replay/results/trust.h>
@@ -39,13 +40,12 @@ std::string why_history_is_too_poor(const Trace& trace) {
     why = "it holds no allocation";
   } else if (recorded != 0 && facts.frees == failed) {
     why = fmt::format(
-        "it holds {} allocations and no free: nothing is ever handed out a second time, and how that is done is what "
+        "it holds {} and no free: nothing is ever handed out a second time, and how that is done is what "
         "settings change",
-        recorded);
+        counted(recorded, "allocation"));
   } else if (recorded == 0 || facts.frees == failed) {
-    why = fmt::format(
-        "it shows what lived at one moment ({} blocks) and no history: nothing can be said of fragmentation",
-        facts.allocations);
+    why = fmt::format("it shows what lived at one moment ({}) and no history: nothing can be said of fragmentation",
+                      counted(facts.allocations, "block"));
   } else if (static_cast<double>(facts.unplaced_bytes) > 0.3 * peak) {
     why = fmt::format(
         "{} of its peak of {} ({:.0f} %) lived before the recording, known only as a sum: how these blocks lie decides "

@@ -1,4 +1,5 @@
 // Recordings in words.
+#include <tenon/core/text/utf8.h>
 #include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/recorded_lines.h>
 
@@ -97,7 +98,7 @@ void take_recorded_lines(Trace& trace) {
   if (const auto value = take_figure(trace, kRounded)) trace.sizes_are_rounded = *value;
   if (auto distrust = take(trace, kDistrust)) trace.distrust = std::move(*distrust);
   for (std::size_t i = 1; i <= kMaxRemarks; ++i) {
-    if (const auto remark = take(trace, kRemark + std::to_string(i))) add_note(trace, *remark);
+    if (const auto remark = take(trace, kRemark + std::to_string(i))) add_note(trace, printable(*remark));
   }
 }
 

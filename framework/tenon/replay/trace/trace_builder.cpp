@@ -1,4 +1,6 @@
 // TraceBuilder: slots are used again last in, first out, so that a replay touches few cache lines.
+#include <tenon/core/text/counted.h>
+#include <tenon/core/text/utf8.h>
 #include <tenon/memory/history/text_lines.h>
 #include <tenon/replay/trace/header_keys.h>
 #include <tenon/replay/trace/trace_builder.h>
@@ -28,7 +30,7 @@ TraceBuilder::TraceBuilder(std::string path) {
   trace_.path = std::move(path);
   trace_.streams.clear();
   const auto slash = trace_.path.find_last_of('/');
-  trace_.name = slash == std::string::npos ? trace_.path : trace_.path.substr(slash + 1);
+  trace_.name = printable(slash == std::string::npos ? trace_.path : trace_.path.substr(slash + 1));
 }
 
 std::uint16_t TraceBuilder::stream_index(std::uint64_t stream) {
@@ -177,9 +179,8 @@ void TraceBuilder::header(std::string key, std::string value) {
 
 Trace TraceBuilder::finish() && {
   if (dropped_lines_ != 0) {
-    trace_.notes.push_back(std::to_string(dropped_lines_) + (dropped_lines_ == 1 ? " comment" : " comments") +
-                           " beyond the first " + std::to_string(kMaxHeaderLines) +
-                           (dropped_lines_ == 1 ? " is" : " are") + " not kept");
+    trace_.notes.push_back(tenon::counted(dropped_lines_, "comment") + " beyond the first " +
+                           std::to_string(kMaxHeaderLines) + (dropped_lines_ == 1 ? " is" : " are") + " not kept");
   }
   if (trace_.streams.empty()) trace_.streams.push_back(0);
   trace_.slot_count = static_cast<std::uint32_t>(bytes_of_slot_.size());

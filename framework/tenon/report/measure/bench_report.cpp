@@ -1,4 +1,5 @@
 // Rows, sentences and JSON of a bench.
+#include <tenon/core/text/counted.h>
 #include <tenon/replay/results/result_document.h>
 #include <tenon/report/measure/bench_report.h>
 
@@ -120,10 +121,10 @@ std::string bench_method(const BenchResult& result, const measure::BenchOptions&
                                        options.rounds);
   if (result.rounds == 0) return text;
   text += fmt::format(
-      "Medians of {} round{}, nanoseconds per pair of allocate and free, statistics on, with 95 % intervals where "
+      "Medians of {}, nanoseconds per pair of allocate and free, statistics on, with 95 % intervals where "
       "there "
       "are enough rounds; the harness is what an allocator that does nothing takes. Seed {}.\n",
-      result.rounds, result.rounds == 1 ? "" : "s", options.seed);
+      counted(result.rounds, "round"), options.seed);
   if (result.allocators() < 2) return text;
   const std::size_t needed = measure::samples_for(result.confidence);
   if (needed > static_cast<std::size_t>(result.rounds))

@@ -1,4 +1,5 @@
 // Findings and diagnoses in tables, sentences and JSON.
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/result_document.h>
 #include <tenon/report/replay/doctor_report.h>
@@ -234,8 +235,8 @@ std::string holders(const replay::Diagnosis& diagnosis) {
   if (diagnosis.holders.size() == 1 && diagnosis.holders.front().second.stack == 0)
     return "The recording has no call stacks: which functions held this is not known. Snapshots may have them: "
            "PyTorch's, and memory.pickle of `tenon run --record snapshot` with report.stacks=true.\n";
-  std::string text = fmt::format("Who held the {} that lived or were asked for at the peak ({} blocks):\n",
-                                 format_bytes(bytes), blocks);
+  std::string text = fmt::format("Who held the {} that lived or were asked for at the peak ({}):\n",
+                                 format_bytes(bytes), counted(blocks, "block"));
   for (const auto& [site, holder] : diagnosis.holders) {
     if (named++ >= kNamed) {
       rest += holder.bytes;

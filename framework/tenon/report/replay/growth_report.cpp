@@ -1,6 +1,7 @@
 // Growth by site as lines.
 #include <tenon/report/replay/growth_report.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 
 #include <fmt/format.h>
@@ -30,7 +31,8 @@ std::string late_text(const replay::HistoryGrowth& growth) {
     const replay::LateSite& site = growth.late[i];
     text += fmt::format("  {:>10} more in the last {} steps  {}\n", format_bytes(site.bytes), site.steps, site.site);
   }
-  if (growth.late.size() > kNamed) text += fmt::format("  … and {} sites more\n", growth.late.size() - kNamed);
+  if (growth.late.size() > kNamed)
+    text += fmt::format("  … and {} more\n", counted(growth.late.size() - kNamed, "site"));
   return text;
 }
 
@@ -51,10 +53,11 @@ std::string growth_text(const replay::Diagnosis& diagnosis) {
   std::string text = fmt::format("With every step {} more live ({}): a leak, unless it is meant.\n", size(all), steps);
   for (std::size_t i = 0; i < std::min(kNamed, growth.sites.size()); ++i) {
     const replay::GrowingSite& site = growth.sites[i];
-    text += fmt::format("  {:>10} a step  {:>10} in {} block{}  {}\n", size(site.bytes_per_step),
-                        format_bytes(site.bytes), site.blocks, site.blocks == 1 ? "" : "s", site.site);
+    text += fmt::format("  {:>10} a step  {:>10} in {}  {}\n", size(site.bytes_per_step), format_bytes(site.bytes),
+                        counted(site.blocks, "block"), site.site);
   }
-  if (growth.sites.size() > kNamed) text += fmt::format("  … and {} sites more\n", growth.sites.size() - kNamed);
+  if (growth.sites.size() > kNamed)
+    text += fmt::format("  … and {} more\n", counted(growth.sites.size() - kNamed, "site"));
   if (const auto& without = diagnosis.without_growth; without && without->failure.empty()) {
     const bool has_capacity = diagnosis.report.capacity_bytes != 0;
     text += fmt::format("Replayed without what grows: {} reserved at the peak instead of {}{}.\n",
@@ -91,11 +94,10 @@ std::string pins_text(const replay::Diagnosis& diagnosis) {
   std::size_t bytes = 0;
   for (const auto& [site, pinned] : diagnosis.pins) bytes += pinned;
   std::string text = fmt::format(
-      "What pins the largest hole: {} in {} block{} lie in a stretch of {}, where the failed request would have had "
+      "What pins the largest hole: {} in {} lie in a stretch of {}, where the failed request would have had "
       "its "
       "place:\n",
-      format_bytes(bytes), diagnosis.pins.size(), diagnosis.pins.size() == 1 ? "" : "s",
-      format_bytes(diagnosis.hole_bytes));
+      format_bytes(bytes), counted(diagnosis.pins.size(), "block"), format_bytes(diagnosis.hole_bytes));
   for (std::size_t i = 0; i < std::min(kFew, diagnosis.pins.size()); ++i)
     text += fmt::format("  {:>10}  {}\n", format_bytes(diagnosis.pins[i].second), diagnosis.pins[i].first);
   return text;

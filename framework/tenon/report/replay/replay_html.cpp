@@ -1,6 +1,7 @@
 // The HTML report of a replay.
 #include <tenon/core/error.h>
 #include <tenon/core/spec_names.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/text/utf8.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/output_file.h>
@@ -150,8 +151,8 @@ std::string contents(const std::vector<replay::Trace>& traces, const std::vector
     const auto troubled = std::ranges::count_if(rows, [&](const replay::ReplayRow& row) {
       return is_of_it(row) && !is_ideal(row) && (row.ooms != 0 || !row.failure.empty());
     });
-    out += fmt::format("<li><a href=\"#history-{}\">{}</a>: {} events, peak {} requested{}</li>\n", t,
-                       html_escape(traces[t].name), traces[t].facts.events,
+    out += fmt::format("<li><a href=\"#history-{}\">{}</a>: {}, peak {} requested{}</li>\n", t,
+                       html_escape(traces[t].name), counted(traces[t].facts.events, "event"),
                        format_bytes(traces[t].facts.peak_requested_bytes),
                        troubled == 0 ? "" : fmt::format("; {} of the allocators ran out or failed", troubled));
   }
@@ -162,9 +163,10 @@ std::string section(const replay::Trace& trace, std::size_t number,
                     const std::vector<const replay::ReplayRow*>& of_trace) {
   std::string out = fmt::format("<h2 id=\"history-{}\">{}</h2>\n", number, html_escape(trace.name));
   const replay::TraceFacts& facts = trace.facts;
-  out += html_paragraph(fmt::format("{} events, {} blocks allocated, peak {} requested at event {}, {} stream{}.",
-                                    facts.events, facts.allocations, format_bytes(facts.peak_requested_bytes),
-                                    facts.peak_event, trace.stream_count(), trace.stream_count() == 1 ? "" : "s"));
+  out +=
+      html_paragraph(fmt::format("{}, {} allocated, peak {} requested at event {}, {}.", counted(facts.events, "event"),
+                                 counted(facts.allocations, "block"), format_bytes(facts.peak_requested_bytes),
+                                 facts.peak_event, counted(trace.stream_count(), "stream")));
   for (const std::string& note : trace.notes) out += html_paragraph(note);
 
   std::vector<replay::ReplayRow> copies;
@@ -196,8 +198,8 @@ std::string section(const replay::Trace& trace, std::size_t number,
     for (std::size_t i = 0; i < of_trace.size(); ++i) {
       const replay::ReplayRow* const row = of_trace[i];
       if (row->layout.empty()) continue;
-      out += fmt::format("<details open><summary>{}: {} segments, {}</summary>\n{}</details>\n", html_escape(titles[i]),
-                         row->layout.size(), format_bytes(layout_bytes(row->layout)),
+      out += fmt::format("<details open><summary>{}: {}, {}</summary>\n{}</details>\n", html_escape(titles[i]),
+                         counted(row->layout.size(), "segment"), format_bytes(layout_bytes(row->layout)),
                          html_layout(row->layout, static_cast<double>(most) / kLayoutRows));
     }
   }

@@ -1,5 +1,6 @@
 // Rows of a replay as a table.
 #include <tenon/core/spec_names.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/watch/crash_text.h>
 #include <tenon/replay/engine/fnv.h>
@@ -218,8 +219,8 @@ std::vector<std::string> replay_remarks(const std::vector<ReplayRow>& rows) {
       remarks.push_back(fmt::format("{} on {} is disqualified: {}{}{}", name, row.trace, row.failure, where,
                                     crash_stack_text(row.crash_stack)));
     } else if (row.first_oom_event) {
-      remarks.push_back(fmt::format("{} on {} ran out of memory {} time{}, first at event {} (a request of {})", name,
-                                    row.trace, row.ooms, row.ooms == 1 ? "" : "s", *row.first_oom_event,
+      remarks.push_back(fmt::format("{} on {} ran out of memory {}, first at event {} (a request of {})", name,
+                                    row.trace, counted(row.ooms, "time"), *row.first_oom_event,
                                     format_bytes(row.first_oom_bytes)));
     }
   }

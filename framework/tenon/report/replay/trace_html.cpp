@@ -1,4 +1,5 @@
 // The page of `tenon view`.
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/results/holders.h>
 #include <tenon/replay/results/own_frames.h>
@@ -188,8 +189,8 @@ std::string memory_over_events(const replay::Trace& trace, const std::vector<rep
     chart.lines.push_back(reserved_as_recorded(trace));
   body += svg_chart(chart) + over_time(chart, trace);
   if (!trace.ooms.empty())
-    body += html_paragraph(fmt::format("{} request{} ran out of memory in the recording, the first at event {}.",
-                                       trace.ooms.size(), trace.ooms.size() == 1 ? "" : "s", trace.ooms.front().event),
+    body += html_paragraph(fmt::format("{} ran out of memory in the recording, the first at event {}.",
+                                       counted(trace.ooms.size(), "request"), trace.ooms.front().event),
                            "bad");
   for (const std::string& remark : replay_remarks(rows)) body += html_paragraph(remark, "bad");
   if (std::ranges::any_of(rows, [](const replay::ReplayRow& row) { return row.ooms != 0; }))
@@ -224,8 +225,8 @@ std::string recorded_layout(const replay::Trace& trace) {
     }
   }
   return fmt::format("<h2>Segments {}, at the end</h2>\n", html_escape(as_in_the_file(trace))) +
-         html_paragraph(fmt::format("{} segments, {} reserved; {} in use, {} idle, of which {} in one piece.",
-                                    segments.size(), format_bytes(reserved), format_bytes(active),
+         html_paragraph(fmt::format("{}, {} reserved; {} in use, {} idle, of which {} in one piece.",
+                                    counted(segments.size(), "segment"), format_bytes(reserved), format_bytes(active),
                                     format_bytes(reserved - active), format_bytes(largest))) +
          html_layout_key() + html_layout(segments);
 }
@@ -235,10 +236,10 @@ std::string recorded_layout(const replay::Trace& trace) {
 void write_trace_html(const std::string& path, const replay::Trace& trace, const std::vector<replay::ReplayRow>& rows) {
   replay::tell_work("writing " + path, 0);
   const replay::TraceFacts& facts = trace.facts;
-  std::string body = html_paragraph(
-      fmt::format("{}: {} events, {} blocks, {} stream{}; peak {} at event {}, {} alive at the end.", trace.format,
-                  facts.events, facts.allocations, trace.stream_count(), trace.stream_count() == 1 ? "" : "s",
-                  format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
+  std::string body = html_paragraph(fmt::format(
+      "{}: {}, {}, {}; peak {} at event {}, {} alive at the end.", trace.format, counted(facts.events, "event"),
+      counted(facts.allocations, "block"), counted(trace.stream_count(), "stream"),
+      format_bytes(facts.peak_requested_bytes), facts.peak_event, format_bytes(facts.end_live_bytes)));
   for (const std::string& note : trace.notes) body += html_paragraph(note);
   body += memory_over_events(trace, rows) + what_it_is_for(trace) + who_holds_it(trace);
   if (trace.recorded && !trace.recorded->final_segments.empty()) body += recorded_layout(trace);

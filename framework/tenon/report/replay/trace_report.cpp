@@ -1,6 +1,8 @@
 // Histories in tables.
 #include <tenon/report/replay/trace_report.h>
 
+#include <tenon/core/text/counted.h>
+
 #include <fmt/format.h>
 
 namespace tenon {
@@ -72,12 +74,13 @@ Table trace_difference_table(const replay::Trace& a, const replay::Trace& b,
 
 std::string trace_difference_text(const replay::Trace& a, const replay::Trace& b,
                                   const replay::TraceDifference& difference) {
-  if (difference.are_equal) return fmt::format("equal: {} events\n", a.facts.events);
+  if (difference.are_equal) return fmt::format("equal: {}\n", counted(a.facts.events, "event"));
   return fmt::format(
       "first difference at event {}: {}\n"
-      "{} events and {}, peak requested {} bytes and {}, allocated in all {} bytes and {}\n",
-      *difference.first_event, difference.what, a.facts.events, b.facts.events, a.facts.peak_requested_bytes,
-      b.facts.peak_requested_bytes, a.facts.total_requested_bytes, b.facts.total_requested_bytes);
+      "{} and {}, peak requested {} bytes and {}, allocated in all {} bytes and {}\n",
+      *difference.first_event, difference.what, counted(a.facts.events, "event"), b.facts.events,
+      a.facts.peak_requested_bytes, b.facts.peak_requested_bytes, a.facts.total_requested_bytes,
+      b.facts.total_requested_bytes);
 }
 
 }  // namespace tenon

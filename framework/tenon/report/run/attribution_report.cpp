@@ -1,6 +1,7 @@
 // The composition of a peak by module, as a tree, a picture and sentences.
 #include <tenon/report/run/attribution_report.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/report/replay/replay_html.h>
 #include <tenon/report/svg.h>
@@ -342,8 +343,8 @@ std::string idle_text(const memory::AttributionReport& at_failure, std::size_t m
       format_bytes(all), at_failure.step_operators, format_bytes(at_failure.live_bytes - all));
   for (std::size_t i = 0; i < std::min(most, at_failure.idle.size()); ++i) {
     const memory::IdleBytes& idle = at_failure.idle[i];
-    text += fmt::format("  {:>10}  {}\n              last used {} operators before, in {}; {}\n",
-                        format_bytes(idle.whose.bytes), whose(idle.whose), idle.operators_ago,
+    text += fmt::format("  {:>10}  {}\n              last used {} before, in {}; {}\n", format_bytes(idle.whose.bytes),
+                        whose(idle.whose), counted(idle.operators_ago, "operator"),
                         idle.last_use.empty() ? "no operator" : idle.last_use,
                         idle.is_known ? "in the step before it was not used again either"
                                       : "the step before had none like it: it may be used again");
@@ -361,8 +362,8 @@ std::string failure_text(const memory::AttributionReport& at_failure) {
   if (!at_failure.pins.empty()) {
     std::size_t pinned = 0;
     for (const memory::Pin& pin : at_failure.pins) pinned += pin.bytes;
-    const std::string pins = fmt::format("What pins the largest hole: {} in {} block{}", format_bytes(pinned),
-                                         at_failure.pins.size(), at_failure.pins.size() == 1 ? "" : "s");
+    const std::string pins = fmt::format("What pins the largest hole: {} in {}", format_bytes(pinned),
+                                         counted(at_failure.pins.size(), "block"));
     if (at_failure.hole_bytes >= at_failure.failed_bytes) {
       text += fmt::format("{} lie in a stretch of {}, where the request of {} would have had its place:\n", pins,
                           format_bytes(at_failure.hole_bytes), format_bytes(at_failure.failed_bytes));

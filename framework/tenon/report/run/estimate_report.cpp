@@ -2,6 +2,7 @@
 #include <tenon/report/run/estimate_report.h>
 #include <tenon/report/run/run_figures.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/report/text/display_width.h>
@@ -93,7 +94,7 @@ std::string estimate_comment(const Estimate& estimate) {
 }
 
 std::string estimate_footer(std::size_t cells) {
-  return fmt::format("{} cell{}; nothing was run. {}\n", cells, cells == 1 ? "" : "s", kBasis);
+  return fmt::format("{}; nothing was run. {}\n", counted(cells, "cell"), kBasis);
 }
 
 std::string estimate_json(const Estimate& estimate, const MemoryStats* measured) {

@@ -1,6 +1,7 @@
 // The sentences, each with its next step.
 #include <tenon/report/run/run_messages.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/report/text/command_line.h>
 
 #include <fmt/format.h>
@@ -11,10 +12,6 @@
 namespace tenon {
 
 namespace {
-
-std::string plural(std::size_t count, const std::string& word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
 
 /// "a", "a and b", "a, b and c".
 std::string enumerated(const std::vector<std::string>& words) {
@@ -95,14 +92,14 @@ std::string one_at_a_time_message(unsigned jobs, unsigned threads, unsigned core
   return fmt::format(
       "{}, since each uses {} and this process may use {}; with train.threads={} {} run at a time, and losses may "
       "differ in their last bits",
-      beginning, plural(threads, "thread"), plural(cores, "core"), cores / cells, cells);
+      beginning, counted(threads, "thread"), counted(cores, "core"), cores / cells, cells);
 }
 
 std::string sweep_ended_message(const SweepEnding& ending) {
   const bool is_whole = ending.signal.empty() && ending.finished == ending.cells && !ending.is_unwritten;
   if (is_whole && ending.disqualified == 0) return {};
   const std::string why = ending.signal.empty() ? "" : "ended by " + ending.signal + ", ";
-  std::string text = fmt::format("tenon: {}{} of {} {} finished", why, ending.finished, plural(ending.cells, "cell"),
+  std::string text = fmt::format("tenon: {}{} of {} {} finished", why, ending.finished, counted(ending.cells, "cell"),
                                  ending.cells == 1 ? "is" : "are");
   if (ending.disqualified != 0) text += fmt::format(", {} of them disqualified", ending.disqualified);
   if (ending.command.empty()) return text;
@@ -112,13 +109,13 @@ std::string sweep_ended_message(const SweepEnding& ending) {
 
 std::string restored_message(const std::filesystem::path& folder, std::size_t cells) {
   return fmt::format("tenon: {} was removed while the sweep ran; the results of {} are written again", folder.string(),
-                     plural(cells, "finished cell"));
+                     counted(cells, "finished cell"));
 }
 
 std::string lost_message(const std::filesystem::path& folder, std::size_t cells, const std::string& command) {
   return fmt::format(
       "tenon: {} was removed while the sweep ran, with the recordings of {}; run what is missing again with\n  {}",
-      folder.string(), plural(cells, "finished cell"), command);
+      folder.string(), counted(cells, "finished cell"), command);
 }
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Sentences about the figures of runs. Declared in run_remarks.h.
 #include <tenon/report/run/run_remarks.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/report/run/attribution_report.h>
 #include <tenon/report/run/run_figures.h>
 #include <tenon/report/table.h>
@@ -183,8 +184,8 @@ std::string stage_words(const DeviceResult& device) {
   if (!device.stage || device.stage->layers.empty()) return {};
   const auto& layers = device.stage->layers;
   const std::int64_t most = device.stage->peak_micro_batches;
-  return fmt::format("{}{}, at most {} micro-batch{}, ", layers.front(),
-                     layers.size() > 1 ? " to " + layers.back() : "", most, most == 1 ? "" : "es");
+  return fmt::format("{}{}, at most {}, ", layers.front(), layers.size() > 1 ? " to " + layers.back() : "",
+                     counted(most, "micro-batch", "micro-batches"));
 }
 
 }  // namespace

@@ -157,6 +157,7 @@ const SectionSpec* SectionLookup::section_of(const std::string& key, const Posit
 void SectionLookup::require_section(const std::string& name, const Position& position) { find_section(name, position); }
 
 void SectionLookup::unknown_section(const std::string& name, const Position& position) const {
+  if (name == "sweep") throw config_error(position, "a sweep varies settings of other sections, and [sweep] has none");
   std::vector<std::string> names = {"sweep"};
   for (const SectionSpec& section : fixed_) {
     if (!section.name.empty()) names.push_back(section.name);

@@ -2,6 +2,7 @@
 #include <tenon/train/estimate/checkpoint_budget.h>
 
 #include <tenon/core/seconds_since.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/train/estimate/address_run.h>
 #include <tenon/train/estimate/largest_batch.h>
@@ -137,10 +138,10 @@ std::optional<CheckpointChoice> with_checkpoint_blocks(ExperimentConfig& config,
   choice->seconds = seconds_since(start);
   config = train::with_blocks(config, choice->blocks);
   progress.note(
-      fmt::format("the first {} of {} blocks run again in backward: {}; found by {} runs on addresses alone "
+      fmt::format("the first {} of {} blocks run again in backward: {}; found by {} on addresses alone "
                   "in {:.1f} s",
                   choice->blocks, choice->of, format_bytes(static_cast<std::size_t>(choice->peak_bytes)),
-                  choice->probes, choice->seconds));
+                  counted(choice->probes, "run"), choice->seconds));
   return choice;
 }
 

@@ -2,6 +2,7 @@
 #include <tenon/train/estimate/largest_batch.h>
 
 #include <tenon/core/seconds_since.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/device/device_state.h>
 #include <tenon/train/estimate/address_run.h>
 #include <tenon/train/estimate/batch_histories.h>
@@ -105,6 +106,9 @@ class BatchSearch {
   }
 
  private:
+  /// Beyond it an epoch has one step.
+  std::int64_t most_in_two_steps() const { return most_ / 2; }
+
   ExperimentResult run_on_stand_in(std::int64_t batch_size) {
     ++probes_;
     return run_on_addresses(stand_in(batch_size), config_.device, kUntilSettled);
@@ -164,7 +168,7 @@ class BatchSearch {
     const std::int64_t few = kLeastRows * least_;
     const Calls first = record(few);  // the number of examples is known then
     const auto recorded = [&](std::int64_t n) { return n == few ? first : record(n); };
-    const std::int64_t half = most_ / 2;  // beyond it an epoch has one step
+    const std::int64_t half = most_in_two_steps();
     if (half < few + period_ || progress_.is_stopping()) return std::nullopt;
     if (period_ > 1 && (period_ + kOtherRuns) * kLeastSaving > most_) return std::nullopt;  // no fewer runs than trying
     BatchHistories histories(few, half, period_, recorded);
@@ -213,7 +217,7 @@ class BatchSearch {
     const std::optional<std::int64_t> bytes = probe(least_, ceiling);
     if (progress_.is_stopping()) return least_;
     if (!bytes) throw OutOfMemory(*shortage_);
-    const std::int64_t half = std::max(most_ / 2, least_);
+    const std::int64_t half = std::max(most_in_two_steps(), least_);
     if (half < most_) {
       if (const std::optional<std::int64_t> beyond = probe(half + 1, ceiling))
         return largest_fitting({half + 1, *beyond}, most_, ceiling, probe);
@@ -315,8 +319,9 @@ std::optional<BatchChoice> with_largest_batch(ExperimentConfig& config, Progress
   choice.has_all_examples = choice.batch_size == search.most();
   config = with_batch(config, choice.batch_size);
   progress.note(
-      fmt::format("batch size {}: {}; found by {} runs on addresses alone{} in {:.1f} s", choice.batch_size,
-                  choice.has_all_examples ? "all examples fit" : "the largest for which there is memory", choice.probes,
+      fmt::format("batch size {}: {}; found by {} on addresses alone{} in {:.1f} s", choice.batch_size,
+                  choice.has_all_examples ? "all examples fit" : "the largest for which there is memory",
+                  counted(choice.probes, "run"),
                   !computes ? std::string()
                   : choice.batch_size == choice.predicted
                       ? std::string(" and confirmed on the device")

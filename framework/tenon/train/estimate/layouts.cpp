@@ -16,6 +16,7 @@
 // gradient of a parameter is; what is on its way stands beside that: the sum is no less than what a rank needs.
 #include <tenon/train/estimate/layouts.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/train/model.h>
 #include <tenon/train/parallel/pipeline_parallel.h>
 #include <tenon/train/step/techniques.h>
@@ -56,8 +57,8 @@ void check_divides(const ExperimentConfig& config, const ParallelLayout& layout)
   const std::int64_t batch = config.section("train").integer("batch_size");
   const std::int64_t parts = config.section("train").integer("micro_batches");
   if (batch < layout.data * parts)
-    refuse("train.batch_size", fmt::format("{} examples are fewer than {} data ranks with {} micro-batch{} each", batch,
-                                           layout.data, parts, parts == 1 ? "" : "es"));
+    refuse("train.batch_size", fmt::format("{} examples are fewer than {} data ranks with {} each", batch, layout.data,
+                                           counted(parts, "micro-batch", "micro-batches")));
 }
 
 std::vector<Device> stages_of(const ExperimentConfig& config, const ParallelLayout& layout) {

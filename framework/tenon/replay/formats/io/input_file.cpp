@@ -1,8 +1,8 @@
 // InputFile over read(2) and zlib, so that a complaint about a compressed file knows its byte.
 #include <tenon/core/files/nearest_file.h>
+#include <tenon/core/text/utf8.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/io/input_file.h>
-#include <tenon/replay/formats/io/utf8.h>
 #include <tenon/replay/trace/long_work.h>
 #include <tenon/replay/trace/trace.h>
 

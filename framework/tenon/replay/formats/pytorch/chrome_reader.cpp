@@ -1,4 +1,5 @@
 // From the profiler's memory events to histories: one a device, paired by address in time order.
+#include <tenon/core/text/counted.h>
 #include <tenon/memory/pytorch/sizes.h>
 #include <tenon/replay/formats/io/limits.h>
 #include <tenon/replay/formats/pytorch/chrome_reader.h>
@@ -89,7 +90,7 @@ class DeviceHistory {
     seed_rest(seeded);
     builder_.recording_starts();
     if (count != 0) {
-      note(std::to_string(count) + " blocks of " + format_bytes(seeded) +
+      note(counted(count, "block") + " of " + format_bytes(seeded) +
            " lived before the recording began; they are known from their frees, and the replay allocates them first");
     }
   }
@@ -143,8 +144,7 @@ class DeviceHistory {
 
   void add_notes() {
     if (!failures_.empty()) {
-      note(std::to_string(failures_.size()) + (failures_.size() == 1 ? " request" : " requests") +
-           " ran out of memory in the recording");
+      note(counted(failures_.size(), "request") + " ran out of memory in the recording");
     }
     if (contradictions_ != 0)
       note(std::to_string(contradictions_) +

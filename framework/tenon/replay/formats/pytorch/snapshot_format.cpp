@@ -2,6 +2,8 @@
 #include <tenon/replay/formats/pytorch/snapshot_reader.h>
 #include <tenon/replay/formats/pytorch/snapshot_writer.h>
 
+#include <tenon/core/text/counted.h>
+
 #include <algorithm>
 
 namespace tenon::replay {
@@ -13,8 +15,7 @@ constexpr char kProtocol = '\x80';  // the operator PROTO, with which a pickle b
 std::vector<std::string> left_out(const Trace& trace) {
   const auto uses = std::ranges::count(trace.events, EventKind::kUse, &TraceEvent::kind);
   if (uses == 0) return {};
-  return {std::to_string(uses) +
-          " uses on other streams (the frees of these blocks wait there, until the next allocation)"};
+  return {counted(uses, "use") + " on other streams (the frees of these blocks wait there, until the next allocation)"};
 }
 
 }  // namespace

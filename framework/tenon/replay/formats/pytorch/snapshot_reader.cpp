@@ -4,6 +4,7 @@
 //   device_traces:   [lost by the ring]  alloc free_requested free_completed … segment_alloc …
 //   segments:                                                                    what lives at the end
 #include <tenon/core/spec_names.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/replay/formats/pytorch/snapshot_beginning.h>
@@ -303,15 +304,15 @@ class Rebuilder {
            "' does not show its segments (Allocator::walk), so none are listed; its events are whole, and a replay "
            "needs no more");
     if (facts.deferred_frees != 0)
-      note(std::to_string(facts.deferred_frees) +
-           " frees waited for another stream; the replay completes them where the recording did");
+      note(counted(facts.deferred_frees, "free") +
+           " waited for another stream; the replay completes them where the recording did");
     if (failed_ != 0)
-      note(std::to_string(failed_) + (failed_ == 1 ? " request" : " requests") + " ran out of memory in the " +
+      note(counted(failed_, "request") + " ran out of memory in the " +
            (file_.is_replay && file_.failures.empty() ? "replay that wrote this" : "recording"));
-    if (pressed_ != 0) note(std::to_string(pressed_) + " times the recorded allocator gave segments back to go on");
+    if (pressed_ != 0) note(counted(pressed_, "time") + " the recorded allocator gave segments back to go on");
     if (overwritten_ != 0)
-      note(std::to_string(overwritten_) +
-           " blocks were allocated over one whose free is missing: the history has gaps");
+      note(counted(overwritten_, "block was", "blocks were") +
+           " allocated over one whose free is missing: the history has gaps");
     if (const auto pooled =
             std::ranges::count_if(device_.segments, [](const Segment& segment) { return segment.pool != 0; });
         pooled != 0)
