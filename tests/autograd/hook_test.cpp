@@ -5,6 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace tenon {
 namespace {
 
@@ -27,6 +32,112 @@ TEST(Hook, SeesAndReplacesTheGradient) {
   y.sum().backward();
   EXPECT_EQ(calls, 3);
   EXPECT_THROW(x.remove_hook(9), Error);
+}
+
+/// Says whether it has been destroyed: what a hook captured is to be there while it runs.
+struct Flagged {
+  explicit Flagged(bool& gone) : gone(&gone) {}
+  Flagged(const Flagged&) = delete;
+  Flagged& operator=(const Flagged&) = delete;
+  ~Flagged() { *gone = true; }
+  bool* gone;
+};
+
+TEST(Hook, OfATensorMayRemoveItselfAndRegisterOthersWhileItRuns) {
+  for (const bool is_leaf : {true, false}) {
+    const Tensor x = ones({2}, requires_grad());
+    const Tensor y = is_leaf ? x : x * 1;
+    bool gone = false;
+    int later = 0;
+    auto state = std::make_shared<const Flagged>(gone);
+    y.register_hook([&gone, &later, &of = y, state](const Tensor& gradient) {
+      of.remove_hook(0);
+      for (int i = 0; i < 20; ++i) of.register_hook([&later](const Tensor&) { ++later; });
+      EXPECT_FALSE(gone) << "and neither is what holds it";
+      return gradient * 2;
+    });
+    state.reset();
+    const Tensor loss = (y * 3).sum();
+    loss.backward({}, true);
+    EXPECT_TRUE(gone) << "once it has run";
+    EXPECT_EQ(later, 0) << "hooks that are registered while hooks run see the next gradient";
+    EXPECT_TRUE(x.grad().equal(full({2}, 6.0)));
+    loss.backward();
+    EXPECT_EQ(later, 20);
+    EXPECT_TRUE(x.grad().equal(full({2}, 9.0)));
+  }
+}
+
+TEST(Hook, OfATensorKeepsWhatItCountsByItself) {
+  const Tensor x = ones({2}, requires_grad());
+  std::vector<int> seen;
+  x.register_hook([&seen, calls = 0](const Tensor&) mutable { seen.push_back(++calls); });
+  for (int i = 0; i < 3; ++i) (x * 2).sum().backward();
+  EXPECT_THAT(seen, ::testing::ElementsAre(1, 2, 3));
+}
+
+TEST(Hook, OfANodeMayRegisterOthersWhileItRuns) {
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x * 3;
+  autograd::Node& node = *y.grad_fn();
+  int before = 0, after = 0;
+  node.add_pre_hook([&, ten = std::vector<double>(8, 10.0)](const autograd::variable_list& gradients) {
+    for (int i = 0; i < 20; ++i) {
+      node.add_pre_hook([&before](const autograd::variable_list& given) {
+        ++before;
+        return given;
+      });
+    }
+    return autograd::variable_list{gradients[0] * ten[7]};
+  });
+  node.add_post_hook(
+      [&, ten = std::vector<double>(8, 10.0)](const autograd::variable_list& outputs, const autograd::variable_list&) {
+        for (int i = 0; i < 20; ++i) {
+          node.add_post_hook([&after](const autograd::variable_list& given, const autograd::variable_list&) {
+            ++after;
+            return given;
+          });
+        }
+        return autograd::variable_list{outputs[0] * ten[7], Tensor()};
+      });
+  node.add_pre_hook([](const autograd::variable_list& gradients) { return autograd::variable_list{gradients[0] * 2}; });
+  node.add_post_hook([](const autograd::variable_list& outputs, const autograd::variable_list&) {
+    return autograd::variable_list{outputs[0] * 2, Tensor()};
+  });
+  y.sum().backward();
+  EXPECT_EQ(before + after, 0);
+  EXPECT_TRUE(x.grad().equal(full({2}, 1200.0)));
+}
+
+TEST(Hook, APostAccumulateHookMayEndItselfWhileItRuns) {
+  const Tensor x = ones({2}, requires_grad());
+  bool gone = false;
+  int calls = 0;
+  std::optional<autograd::PostAccumulateHandle> handle;
+  auto state = std::make_shared<const Flagged>(gone);
+  handle.emplace(x, [&, state](const Tensor& leaf) {
+    handle.reset();
+    EXPECT_FALSE(gone);
+    EXPECT_TRUE(leaf.is_same(x));
+    ++calls;
+  });
+  state.reset();
+  (x * 2).sum().backward();
+  EXPECT_TRUE(gone);
+  (x * 2).sum().backward();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Hook, OfANodeGivesAsManyGradientsAsItGets) {
+  const Tensor x = ones({2}, requires_grad());
+  const Tensor y = x * 3;
+  const IntrusivePtr<autograd::Node> accumulate = autograd::gradient_edge(x).function;
+  accumulate->add_pre_hook([](const autograd::variable_list& gradients) { return gradients; });
+  accumulate->add_pre_hook([](const autograd::variable_list&) { return autograd::variable_list{}; });
+  EXPECT_THAT([&] { y.sum().backward(); },
+              ::testing::ThrowsMessage<Error>(
+                  ::testing::HasSubstr("hook '1' has returned an incorrect number of values (got 0, but expected 1)")));
+  EXPECT_FALSE(x.grad().defined());
 }
 
 TEST(Hook, PostAccumulateHooksSeeWhatWasAddedUpAndMayTakeItAway) {

@@ -90,6 +90,13 @@ void check_replacement(std::size_t hook, const Tensor& was, const Tensor& got) {
   }
 }
 
+/// A hook of a node returns as many gradients as it was given. Throws Error.
+void check_count(std::size_t hook, std::size_t given, std::size_t got) {
+  if (got == given) return;
+  throw Error("hook '" + std::to_string(hook) + "' has returned an incorrect number of values (got " +
+              std::to_string(got) + ", but expected " + std::to_string(given) + ")");
+}
+
 void print_forward_trace(const Node& node) {
   if (!node.trace()) return;
   TENON_WARN("Error detected in ", node.name(), ". Traceback of forward call that caused the error:\n",
@@ -206,8 +213,10 @@ void GraphTask::deliver(const Edge& edge, Tensor&& gradient, Pending& pending) {
 GradList GraphTask::call(Node& node, GradList&& gradients) {
   NodeHooks* hooks = node.hooks();
   if (hooks) [[unlikely]] {
-    for (const NodePreHook& hook : hooks->pre) {
-      variable_list seen = hook(variable_list(gradients.begin(), gradients.end()));
+    for (std::size_t i = 0, count = hooks->pre.size(); i < count; ++i) {
+      const std::shared_ptr<const NodePreHook> hook = hooks->pre[i];
+      variable_list seen = (*hook)(variable_list(gradients.begin(), gradients.end()));
+      check_count(i, gradients.size(), seen.size());
       gradients = GradList(seen.begin(), seen.end());
     }
   }
@@ -230,7 +239,10 @@ GradList GraphTask::call(Node& node, GradList&& gradients) {
   if (!keep_graph_) node.release_variables();
   if (has_post_hooks) {
     variable_list outputs(results.begin(), results.end());
-    for (const NodePostHook& hook : hooks->post) outputs = hook(outputs, inputs);
+    for (std::size_t i = 0, count = hooks->post.size(); i < count; ++i) {
+      const std::shared_ptr<const NodePostHook> hook = hooks->post[i];
+      outputs = (*hook)(outputs, inputs);
+    }
     results = GradList(outputs.begin(), outputs.end());
   }
   return results;
@@ -246,9 +258,10 @@ void GraphTask::evaluate(Ready&& ready) {
   free_buffers_.push_back(ready.buffer);
 
   const auto apply_hooks = [&](const HookList& list, Tensor& gradient) {
-    for (std::size_t i = 0; i < list.hooks.size(); ++i) {
-      if (!list.hooks[i] || !gradient.defined()) continue;
-      Tensor replaced = list.hooks[i](gradient);
+    for (std::size_t i = 0, count = list.hooks.size(); i < count; ++i) {
+      const std::shared_ptr<const TensorHook> hook = list.hooks[i];
+      if (!hook || !gradient.defined()) continue;
+      Tensor replaced = (*hook)(gradient);
       if (!replaced.defined()) continue;
       check_replacement(i, gradient, replaced);
       gradient = std::move(replaced);

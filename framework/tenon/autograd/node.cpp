@@ -65,11 +65,11 @@ NodeHooks& Node::mutable_hooks() {
   return *hooks_;
 }
 std::uintptr_t Node::add_pre_hook(NodePreHook hook) {
-  mutable_hooks().pre.push_back(std::move(hook));
+  mutable_hooks().pre.push_back(std::make_shared<const NodePreHook>(std::move(hook)));
   return mutable_hooks().pre.size() - 1;
 }
 std::uintptr_t Node::add_post_hook(NodePostHook hook) {
-  mutable_hooks().post.push_back(std::move(hook));
+  mutable_hooks().post.push_back(std::make_shared<const NodePostHook>(std::move(hook)));
   return mutable_hooks().post.size() - 1;
 }
 

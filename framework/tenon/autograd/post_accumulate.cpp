@@ -14,14 +14,13 @@ PostAccumulateHandle::PostAccumulateHandle(const Tensor& leaf, PostAccumulateHoo
   if (!leaf.is_leaf()) throw Error("post-accumulate hooks can only be registered on leaves");
   accumulator_ = gradient_edge(leaf).function;
   const Node* const node = accumulator_.get();  // not owned: the hook is the node's
-  accumulator_->add_post_hook([hook = hook_, node](const variable_list& outputs, const variable_list&) {
-    if (*hook) (*hook)(static_cast<const AccumulateGrad*>(node)->variable());
+  accumulator_->add_post_hook([known = std::weak_ptr(hook_), node](const variable_list& outputs, const variable_list&) {
+    // Held while it runs: it may end its own handle.
+    if (const auto hook = known.lock()) (*hook)(static_cast<const AccumulateGrad*>(node)->variable());
     return outputs;
   });
 }
 
-PostAccumulateHandle::~PostAccumulateHandle() {
-  if (hook_) *hook_ = nullptr;
-}
+PostAccumulateHandle::~PostAccumulateHandle() = default;
 
 }  // namespace tenon::autograd

@@ -141,7 +141,7 @@ unsigned Tensor::register_hook_(TensorHook hook) const {
     list_hooks(meta.hooks.get());
     list_older_tensor(&impl());
   }
-  meta.hooks->hooks.push_back(std::move(hook));
+  meta.hooks->hooks.push_back(hook ? std::make_shared<const TensorHook>(std::move(hook)) : nullptr);
   return static_cast<unsigned>(meta.hooks->hooks.size() - 1);
 }
 
@@ -150,7 +150,7 @@ void Tensor::remove_hook(unsigned position) const {
   if (!meta || !meta->hooks || position >= meta->hooks->hooks.size()) {
     throw Error("Invalid index, no hook at position " + std::to_string(position));
   }
-  TensorHook former;
+  std::shared_ptr<const TensorHook> former;
   const ListedChange change;
   former.swap(meta->hooks->hooks[position]);
 }

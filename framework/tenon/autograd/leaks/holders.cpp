@@ -143,11 +143,11 @@ void Holders::find_captures() {
     const NodeHooks* hooks = node->hooks();
     if (hooks == nullptr) continue;
     for (const auto& [input, list] : hooks->tensor_hooks)
-      for (const TensorHook& hook : list->hooks) find_capture(hook, node, nullptr);
+      for (const auto& hook : list->hooks) find_capture(hook.get(), node, nullptr);
   }
   for (const HeldTensor& held : tensors_) {
     if (held.meta == nullptr || !held.meta->hooks || held.grad_fn != nullptr) continue;
-    for (const TensorHook& hook : held.meta->hooks->hooks) find_capture(hook, nullptr, held.tensor);
+    for (const auto& hook : held.meta->hooks->hooks) find_capture(hook.get(), nullptr, held.tensor);
   }
   // What others own too lives without the hooks.
   for (const auto& entry : shared_) {
@@ -165,9 +165,9 @@ void Holders::find_captures() {
 }
 
 // By value; see captured_state.h for what a hook holds otherwise.
-void Holders::find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf) {
-  if (!hook) return;
-  for (const CapturedState& state : captured_states(hook)) {
+void Holders::find_capture(const TensorHook* hook, const Node* node, const TensorImpl* leaf) {
+  if (hook == nullptr) return;
+  for (const CapturedState& state : captured_states(*hook)) {
     if (find(reinterpret_cast<const TensorImpl*>(state.control)) != nullptr) continue;  // has owners too, and is below
     SharedByHooks& shared = shared_[state.control];
     shared.state = state;
@@ -175,7 +175,7 @@ void Holders::find_capture(const TensorHook& hook, const Node* node, const Tenso
     shared.leaf = leaf;
     ++shared.hooks;
   }
-  for (HeldTensor* held : tensors_in(hook)) {
+  for (HeldTensor* held : tensors_in(*hook)) {
     explain_one(held);
     held->hook_of = node;
     held->hook_on = leaf;

@@ -97,7 +97,7 @@ class Holders {
   std::vector<HeldTensor*> tensors_in(const Copyable& original);
   void visit_nodes();
   void find_captures();
-  void find_capture(const TensorHook& hook, const Node* node, const TensorImpl* leaf);
+  void find_capture(const TensorHook* hook, const Node* node, const TensorImpl* leaf);
   void find_roots();
   HeldTensor* find(const TensorImpl* tensor);
   /// Keeps a node for as long as this lives; false where kept_node() is null.
