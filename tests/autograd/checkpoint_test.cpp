@@ -113,6 +113,38 @@ TEST_P(Checkpoint, AnOutputMayBeUndefined) {
   EXPECT_EQ(x.grad().item<double>(), 3);
 }
 
+TEST_P(Checkpoint, AnInputThatIsWrittenToBeforeBackwardIsRefused) {
+  const CheckpointOptions options{.use_reentrant = GetParam()};
+  const Tensor x = ones({3}, requires_grad());
+  const Tensor h = x * 2.0;
+  const Tensor y = checkpoint([](Tensor v) { return v * v; }, h, options);
+  {
+    const NoGradGuard no_grad;
+    h.mul_(10.0);
+  }
+  EXPECT_THAT([&] { y.sum().backward(); },
+              ::testing::ThrowsMessage<Error>(::testing::AllOf(
+                  ::testing::HasSubstr("one of the variables needed for gradient computation has been modified by an "
+                                       "inplace operation: [CPUFloatType [3]]"),
+                  ::testing::HasSubstr("is at version 1; expected version 0 instead."))));
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST_P(Checkpoint, AnInputThatAnotherPartOfTheMemoryIsWrittenBesideStaysGood) {
+  const CheckpointOptions options{.use_reentrant = GetParam()};
+  const Tensor x = ones({3}, requires_grad());
+  const Tensor h = x * 2.0, other = x * 1.0;
+  const Tensor y = checkpoint([](Tensor v) { return v * v; }, h, options);
+  const NoGradGuard no_grad;
+  other.mul_(10.0);
+  x.mul_(5.0);  // the part has h alone
+  {
+    const AutoGradMode on(true);
+    y.sum().backward();
+  }
+  EXPECT_TRUE(x.grad().equal(full({3}, 8.0)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Checkpoint, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Reentrant" : "ByHooks"; });
 

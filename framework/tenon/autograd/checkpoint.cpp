@@ -6,6 +6,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/autograd/version_check.h>
 #include <tenon/memory/purpose.h>
 
 #include <algorithm>
@@ -140,14 +141,14 @@ variable_list checkpoint_reentrant(CheckpointFunction function, const variable_l
 /// What one checkpointed part needs to run again, and what came of it.
 struct Frame {
   CheckpointFunction function;
-  variable_list inputs;
+  std::vector<VersionedTensor> inputs;  ///< as they were before the first run
   Surroundings then;
   std::size_t packed = 0;
   std::vector<Tensor> recomputed;  ///< by position of packing; emptied as they are used
   std::unique_ptr<KeptResults> kept;
 
-  Frame(CheckpointFunction function, variable_list inputs, const CheckpointOptions& options)
-      : function(std::move(function)), inputs(std::move(inputs)), then(options.preserve_rng_state) {
+  Frame(CheckpointFunction function, const variable_list& given, const CheckpointOptions& options)
+      : function(std::move(function)), inputs(given.begin(), given.end()), then(options.preserve_rng_state) {
     if (options.keep) kept = std::make_unique<KeptResults>(options.keep);
   }
 
@@ -158,6 +159,11 @@ struct Frame {
   }
 
   void recompute() {
+    variable_list again_inputs;
+    for (const VersionedTensor& input : inputs) {
+      input.check("a checkpoint");
+      again_inputs.push_back(input.tensor);
+    }
     auto again = std::make_shared<std::vector<Tensor>>();
     {
       SavedTensorHooksGuard hooks({[again](const Tensor& tensor) -> std::any {
@@ -167,7 +173,7 @@ struct Frame {
                                    [](const std::any& value) { return std::any_cast<Tensor>(value); }});
       SecondRun second(then);
       const KeptResultsGuard selects(begin(/*again=*/true));
-      function(detached(inputs));
+      function(detached(again_inputs));
     }
     if (again->size() != packed) {
       throw Error("checkpoint: the recomputation saved " + std::to_string(again->size()) + " tensors, the first run " +

@@ -3,6 +3,7 @@
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/autograd/version_check.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/live_tensors.h>
 
@@ -51,6 +52,30 @@ void throw_backward_twice() {
       "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
       "tensors "
       "after calling backward.");
+}
+
+void throw_modified(const Tensor& tensor, std::uint32_t expected, const Edge& origin, const std::string& saved_by,
+                    const ForwardTrace* trace) {
+  const TensorImpl& impl = tensor.impl();
+  std::string message =
+      "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
+      tensor.toString() + " " + to_string(impl.sizes()) + "]";
+  if (origin.function) {
+    message += ", which is output " + std::to_string(origin.input_nr) + " of " + origin.function->name() + ",";
+  }
+  message += " is at version " + std::to_string(impl.version()) + "; expected version " + std::to_string(expected) +
+             " instead. It was saved by " + saved_by + ".";
+  if (trace != nullptr) {
+    message +=
+        " Hint: the backtrace further below shows the operation that failed to compute its gradient. The variable "
+        "in question was changed in there or anywhere later. Good luck!\nForward call:\n" +
+        trace->text;
+  } else {
+    message +=
+        " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True) (a DetectAnomalyGuard in C++).";
+  }
+  throw Error(message);
 }
 
 void SavedTensor::save(const Tensor& tensor, bool is_output) {
@@ -114,26 +139,9 @@ Tensor SavedTensor::unpack(Node& saved_for) const {
     return result;
   }
   if (!data_.defined()) return {};
-  const TensorImpl& impl = data_.impl();
-  if (impl.version() != version_) {
-    std::string message =
-        "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
-        data_.toString() + " " + to_string(impl.sizes()) + "]";
+  if (data_.impl().version() != version_) {
     const IntrusivePtr<Node> origin = is_output_ ? IntrusivePtr<Node>(&saved_for) : data_.grad_fn();
-    if (origin) message += ", which is output " + std::to_string(output_nr_) + " of " + origin->name() + ",";
-    message += " is at version " + std::to_string(impl.version()) + "; expected version " + std::to_string(version_) +
-               " instead. It was saved by " + saved_for.name() + ".";
-    if (const ForwardTrace* trace = saved_for.trace()) {
-      message +=
-          " Hint: the backtrace further below shows the operation that failed to compute its gradient. The variable "
-          "in question was changed in there or anywhere later. Good luck!\nForward call:\n" +
-          trace->text;
-    } else {
-      message +=
-          " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-          "torch.autograd.set_detect_anomaly(True) (a DetectAnomalyGuard in C++).";
-    }
-    throw Error(message);
+    throw_modified(data_, version_, {origin, output_nr_}, saved_for.name(), saved_for.trace());
   }
   if (!is_output_) return data_;
   Tensor result = alias_of(data_);
