@@ -2,6 +2,7 @@
 #include <tenon/autograd/autocast_cast.h>
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/engine.h>
+#include <tenon/autograd/graph_task.h>
 #include <tenon/autograd/kept_results.h>
 #include <tenon/autograd/modes.h>
 #include <tenon/autograd/saved_tensor.h>
@@ -87,6 +88,13 @@ class CheckpointNode final : public Node {
       if (slot->holds()) show(*slot);
   }
   GradList apply(GradList&& gradients) override {
+    // Its own backward accumulates into whatever the part captured, asked for or not.
+    if (GraphTask::runs_for_some_gradients()) {
+      throw Error(
+          "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+          "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+          ".backward() without passing the `inputs` argument.");
+    }
     if (!function_) throw_backward_twice();
     variable_list inputs;
     for (auto& slot : saved_) inputs.push_back(slot->unpack(*this));

@@ -116,6 +116,13 @@ bool Node::task_should_compute_output(std::size_t i) const {
   return !running_task || running_task->wants(edges_[i].function.get());
 }
 
+GraphTask::GraphTask(bool keep_graph, bool create_graph)
+    : keep_graph_(keep_graph), create_graph_(create_graph), within_restricted_(runs_for_some_gradients()) {}
+
+bool GraphTask::runs_for_some_gradients() {
+  return running_task && (running_task->restricted_ || running_task->within_restricted_);
+}
+
 bool GraphTask::wants(const Node* node) {
   if (!restricted_) return true;
   const ExecInfo* info = exec_info_.find(node);

@@ -22,13 +22,15 @@ struct ExecInfo {
 
 class GraphTask {
  public:
-  GraphTask(bool keep_graph, bool create_graph) : keep_graph_(keep_graph), create_graph_(create_graph) {}
+  GraphTask(bool keep_graph, bool create_graph);
 
   /// Marks the nodes on a way to `outputs`; only those run.
   void restrict_to(const edge_list& roots, const edge_list& outputs, bool accumulate);
   void run(const edge_list& roots, variable_list gradients);
   bool wants(const Node* node);
   variable_list& captured() { return captured_; }
+  /// Whether this thread is in a run that was asked for certain gradients, or in one that such a run has begun.
+  static bool runs_for_some_gradients();
 
  private:
   struct Pending {
@@ -54,6 +56,7 @@ class GraphTask {
   bool keep_graph_;
   bool create_graph_;
   bool restricted_ = false;
+  bool within_restricted_;
   NodeMap<Pending> pending_;
   NodeMap<ExecInfo> exec_info_;
   std::vector<GradList> buffers_;

@@ -85,6 +85,31 @@ TEST(CheckpointRefusals, ASecondRunOfAReentrantGraphIsThatOfAnyGraph) {
             "you need to access saved tensors after calling backward.");
 }
 
+TEST(CheckpointRefusals, AReentrantPartRunsInAWholeBackwardAlone) {
+  const Tensor x = leaf({2}, 0.5), w = leaf({2}, 2);
+  const auto part = [&](const variable_list& inputs) { return variable_list{inputs[0] * w}; };
+  const auto loss = [&] { return checkpoint(part, {x * 1}, {.use_reentrant = true})[0].sum(); };
+  const std::string text =
+      "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+      "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+      "passing the `inputs` argument.";
+  EXPECT_EQ(refusal_of([&] { grad({loss()}, {x}); }), text);
+  EXPECT_EQ(refusal_of([&] { loss().backward({}, std::nullopt, false, TensorList({x})); }), text);
+  EXPECT_FALSE(w.grad().defined()) << "nobody asked for it";
+  EXPECT_FALSE(x.grad().defined());
+  // One that is begun by a run for some gradients is within it.
+  const Tensor inner = loss();
+  const Tensor outer = x * 1;
+  outer.grad_fn()->add_pre_hook([&](const variable_list& gradients) {
+    inner.backward();
+    return gradients;
+  });
+  EXPECT_EQ(refusal_of([&] { grad({outer.sum()}, {x}); }), text);
+  loss().backward();
+  EXPECT_TRUE(w.grad().equal(constant({2}, 0.5)));
+  EXPECT_TRUE(x.grad().equal(constant({2}, 2)));
+}
+
 TEST(CheckpointRules, APartRunsAgainAsItRanFirst) {
   for (const bool reentrant : {true, false}) {
     const Tensor x = leaf({2}, 0.5).to(kFloat32).detach().requires_grad_();
