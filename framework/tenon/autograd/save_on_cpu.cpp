@@ -1,6 +1,7 @@
 // Hooks that take saved tensors to the host and bring them back.
 #include <tenon/autograd/save_on_cpu.h>
 
+#include <tenon/autograd/version_check.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/tensor/storage.h>
@@ -35,7 +36,7 @@ Tensor pinned_like(const Tensor& tensor, DeviceState& device) {
 }
 
 std::any to_host(const Tensor& tensor, bool pin_memory) {
-  if (stays(tensor)) return tensor;
+  if (stays(tensor)) return VersionedTensor(tensor);
   const PurposeGuard purpose(Purpose::kActivation);
   DeviceState& device = device_state(tensor.device());
   if (!pin_memory || !device.pinned_host_allocator())
@@ -46,7 +47,10 @@ std::any to_host(const Tensor& tensor, bool pin_memory) {
 }
 
 Tensor from_host(const std::any& saved) {
-  if (const Tensor* stayed = std::any_cast<Tensor>(&saved)) return *stayed;
+  if (const auto* stayed = std::any_cast<VersionedTensor>(&saved)) {
+    stayed->check("a SaveOnCpuGuard, which leaves it where it is");
+    return stayed->tensor;
+  }
   const PurposeGuard purpose(Purpose::kActivation);
   const auto& away = std::any_cast<const OnHost&>(saved);
   return away.copy.to(away.device, away.copy.scalar_type(), /*non_blocking=*/true);

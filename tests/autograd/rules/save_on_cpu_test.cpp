@@ -6,6 +6,7 @@
 #include <tenon/memory/purpose.h>
 #include <tenon/ops/ops.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -137,6 +138,32 @@ TEST(SaveOnCpu, LeavesWhatIsOfTheHostOrEmptyOrAParameterWhereItIs) {
     EXPECT_EQ(Keeps::seen.sizes(), IntArrayRef({0, 3}));
     EXPECT_TRUE(Keeps::seen.impl().storage_ptr() == empty_one.impl().storage_ptr()) << "the same, not a copy";
     Keeps::seen = Tensor();
+  }
+}
+
+TEST(SaveOnCpu, WhatStaysAndIsWrittenToBeforeBackwardIsRefused) {
+  Tensor parameter;
+  {
+    const PurposeGuard purpose(Purpose::kParameter);
+    parameter = ones({100}, on_device());
+  }
+  const std::vector<std::pair<std::string, Tensor>> stay = {{"SimulatedDoubleType [100]", parameter},
+                                                            {"CPUDoubleType [3]", ones({3}, kFloat64)}};
+  for (const bool pins : {true, false}) {
+    for (const auto& [name, kept] : stay) {
+      Tensor y;
+      {
+        const SaveOnCpuGuard guard({.pin_memory = pins});
+        y = Keeps::apply(wanting(), kept);
+      }
+      kept.mul_(10);
+      EXPECT_THAT([&] { y.backward(); },
+                  ::testing::ThrowsMessage<Error>(::testing::AllOf(
+                      ::testing::HasSubstr("one of the variables needed for gradient computation has been modified by "
+                                           "an inplace operation"),
+                      ::testing::HasSubstr("expected version"), ::testing::HasSubstr("SaveOnCpuGuard"))))
+          << name;
+    }
   }
 }
 

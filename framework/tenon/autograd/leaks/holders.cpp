@@ -5,6 +5,7 @@
 #include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/autograd/version_check.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -108,6 +109,7 @@ void Holders::find_packed(const std::any& packed, const Node* node) {
     if (held != nullptr) packed_[node].push_back(held->tensor);
   };
   if (const Tensor* kept = std::any_cast<Tensor>(&packed)) return add(find(kept->unsafeGetTensorImpl()));
+  if (const auto* kept = std::any_cast<VersionedTensor>(&packed)) return add(find(kept->tensor.unsafeGetTensorImpl()));
   for (HeldTensor* held : tensors_in(packed)) add(held);
 }
 
