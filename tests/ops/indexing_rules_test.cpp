@@ -1,7 +1,8 @@
 // What an index takes, and what is said of one that does not fit: numbers, slices, truth values, masks and positions.
 #include "../support/message_of.h"
 
-#include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/autograd.h>
+#include <tenon/autograd/saved_tensor.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/literal.h>
 #include <tenon/tensor/shape/indexing.h>
@@ -9,7 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <any>
+#include <functional>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -254,6 +259,96 @@ TEST(MaskedSelect, TensorAndMaskBroadcastAgainstEachOther) {
   EXPECT_EQ(x.masked_select(tensor(false)).sizes().vec(), (Sizes{0}));
   EXPECT_THROW(x.masked_select(tensor({true, false})), Error);
   EXPECT_THROW(x.masked_select(zeros({2, 2}, kBool)), Error);
+}
+
+/// An operator that is recorded with an index, and a write to that index.
+struct Indexed {
+  std::string name;
+  std::function<Tensor(const Tensor& x)> run;
+  std::function<void()> write;
+  std::int64_t saved = 1;  ///< how many tensors
+};
+
+std::vector<Indexed> recorded_with_an_index() {
+  const Tensor positions = tensor({0, 2}), columns = tensor({2, 0}), mask = tensor({true, false, true});
+  const Tensor values = ones({2}).set_requires_grad(true);
+  const auto other_positions = [=] { Tensor(positions).fill_(1); };
+  const auto other_mask = [=] { Tensor(mask).logical_not_(); };
+  return {
+      {"index", [=](const Tensor& x) { return x.index({positions}); }, other_positions},
+      {"index of the third dimension",
+       [=](const Tensor& x) {
+         return x.view({1, 1, 3}).index({Slice(), Slice(), positions});
+       },
+       other_positions},
+      {"index by two",
+       [=](const Tensor& x) {
+         return x.expand({3, 3}).index({columns, positions});
+       },
+       other_positions, 2},
+      {"index by a mask", [=](const Tensor& x) { return x.index({mask}); }, other_mask},
+      {"masked_select", [=](const Tensor& x) { return x.masked_select(mask); }, other_mask},
+      {"take", [=](const Tensor& x) { return x.take(positions); }, other_positions},
+      {"index_put", [=](const Tensor& x) { return (x * 1).index_put(Positions{positions}, values); }, other_positions},
+      {"index_put by a mask", [=](const Tensor& x) { return (x * 1).index_put(Positions{mask}, values); }, other_mask},
+      {"index_put of values alone",
+       [=](const Tensor& x) { return zeros({3}).index_put(Positions{positions}, x.narrow(0, 0, 2), true); },
+       other_positions}};
+}
+
+TEST(IndexGradient, AnIndexThatIsWrittenToBeforeBackwardIsRefused) {
+  for (const Indexed& of : recorded_with_an_index()) {
+    const Tensor x = ones({3}).set_requires_grad(true);
+    const Tensor loss = of.run(x).sum();
+    of.write();
+    EXPECT_THAT(message_of([&] { loss.backward(); }),
+                ::testing::HasSubstr("one of the variables needed for gradient computation has been modified by an "
+                                     "inplace operation"))
+        << of.name;
+    EXPECT_FALSE(x.grad().defined()) << of.name;
+  }
+}
+
+TEST(IndexGradient, AGraphThatIsNotKeptRunsOnce) {
+  for (const Indexed& of : recorded_with_an_index()) {
+    const Tensor x = ones({3}).set_requires_grad(true);
+    const Tensor loss = of.run(x).sum();
+    loss.backward({}, true);
+    const Tensor once = x.grad().clone();
+    loss.backward();
+    EXPECT_TRUE(x.grad().equal(once * 2)) << of.name;
+    EXPECT_THAT(message_of([&] { loss.backward(); }), ::testing::HasSubstr("Trying to backward through the graph a "))
+        << of.name;
+  }
+}
+
+TEST(IndexGradient, HooksOfSavedTensorsSeeTheIndicesAndGiveThemBack) {
+  for (const Indexed& of : recorded_with_an_index()) {
+    const Tensor x = ones({3}).set_requires_grad(true);
+    of.run(x).sum().backward();
+    const Tensor plain = std::exchange(x.mutable_grad(), Tensor());
+    std::int64_t packed = 0;
+    Tensor loss;
+    {
+      const autograd::SavedTensorHooksGuard guard(
+          {.pack = [&](const Tensor& tensor) -> std::any {
+             packed += !tensor.is_floating_point();
+             return tensor.clone();
+           },
+           .unpack = [](const std::any& value) { return std::any_cast<Tensor>(value); }});
+      loss = of.run(x).sum();
+    }
+    EXPECT_EQ(packed, of.saved) << of.name;
+    of.write();
+    loss.backward();
+    EXPECT_TRUE(x.grad().equal(plain)) << of.name << ": the copy that the hook made has not been written to";
+  }
+}
+
+TEST(IndexPut, MoreIndicesThanDimensionsAreRefusedWithAGradientToo) {
+  const Tensor x = ones({2}).set_requires_grad(true) * 1;
+  EXPECT_EQ(message_of<IndexError>([&] { x.index_put_(Positions(40, tensor({0})), tensor(2.f)); }),
+            "too many indices for tensor of dimension 1 (got 40)");
 }
 
 TEST(IndexOperator, TakesWholeNumbersAndTensorsOfOne) {

@@ -129,6 +129,50 @@ void run_indexed(OperatorId op, const Tensor& target, const Tensor& source, cons
   call_kernel(op, ops::state_of(target), {&output, 1}, inputs, &attributes);
 }
 
+/// The tensors among the indices in a node's slots: a write to one of them before backward is then refused, hooks see
+/// them, and they go with what else is saved.
+class SavedIndices {
+ public:
+  explicit SavedIndices(const Indices& indices) : size_(indices.size()) {
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (indices[i] && indices[i]->defined()) given_ |= 1U << i;
+    }
+  }
+  void save(Recording& recording, const Indices& indices) const {
+    std::size_t slot = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (is_given(i)) recording.save(slot++, *indices[i]);
+    }
+  }
+  Indices in(const Backward& b) const {
+    Indices indices(size_);
+    std::size_t slot = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (is_given(i)) indices[i] = b.saved(slot++);
+    }
+    return indices;
+  }
+
+ private:
+  bool is_given(std::size_t i) const { return (given_ >> i & 1U) != 0; }
+
+  std::size_t size_;  ///< at most kMaxRank
+  std::uint32_t given_ = 0;
+};
+
+/// record() with the indices saved: `formula` gets them behind the Backward.
+template <class Formula>
+Recording record_indexed(const char* name, std::initializer_list<const Tensor*> inputs, const Indices& indices,
+                         const Formula& formula) {
+  if (!must_record(inputs)) return {};
+  const SavedIndices saved(indices);
+  const auto with_indices = [formula, saved](Backward& b) { formula(b, saved); };
+  Recording recording = indices.size() <= 2 ? record<2>(name, inputs, with_indices)  // nearly always
+                                            : record<std::size_t{kMaxRank}>(name, inputs, with_indices);
+  saved.save(recording, indices);
+  return recording;
+}
+
 void check_not_empty(const Plan& plan) {
   if (plan.index_sizes.product() == 0) return;
   for (std::size_t i = 0; i < plan.indices.size(); ++i) {
@@ -203,9 +247,10 @@ Tensor index(const Tensor& self, const Indices& indices) {
   const Plan plan = tenon::plan(self, indices);
   check_not_empty(plan);
   const Dims whole = self.impl().sizes();
-  Recording recording = record<0>("IndexBackward0", {&self}, [whole, indices](Backward& b) {
-    b.set(0, b.grad().new_zeros(whole).index_put(indices, b.grad(), true));
-  });
+  Recording recording =
+      record_indexed("IndexBackward0", {&self}, indices, [whole](Backward& b, const SavedIndices& saved) {
+        b.set(0, b.grad().new_zeros(whole).index_put(saved.in(b), b.grad(), true));
+      });
   Tensor result;
   {
     NoGradGuard no_grad;
@@ -241,11 +286,13 @@ Tensor& Tensor::index_put_(const Indices& indices, const Tensor& values, bool ac
   }
   if (values.dim() > 0) check_same_device("index_put_", {this, &values});
   const Dims value_sizes = values.impl().sizes();
-  Recording recording =
-      record<0>("IndexPutBackward0", {this, &values}, [indices, value_sizes, accumulate](Backward& b) {
-        if (b.needs(0)) b.set(0, accumulate ? b.grad() : b.grad().index_put(indices, b.grad().new_zeros({}), false));
+  if (static_cast<std::int64_t>(indices.size()) > dim()) too_many(*this, indices.size());
+  Recording recording = record_indexed(
+      "IndexPutBackward0", {this, &values}, indices, [value_sizes, accumulate](Backward& b, const SavedIndices& saved) {
+        if (b.needs(0))
+          b.set(0, accumulate ? b.grad() : b.grad().index_put(saved.in(b), b.grad().new_zeros({}), false));
         if (b.needs(1)) {
-          Tensor gradient = b.grad().index(indices);
+          Tensor gradient = b.grad().index(saved.in(b));
           // Leading dimensions of size 1 that the write dropped come back.
           if (value_sizes.rank() > gradient.impl().rank()) {
             Dims inner;
