@@ -158,6 +158,41 @@ TEST(BesideLibtorch, AWeightOfAnotherDtypeLeavesThatOfTheInput) {
   EXPECT_EQ(rms_norm(ones({3}, kFloat16), {3}, ones({3}, kFloat64)).scalar_type(), kFloat16);
 }
 
+// Values and slopes: torch.nn.functional.rms_norm of PyTorch 2.15, loss (y.float() * [1, -2, 3, 0.25]).sum().
+TEST(BesideLibtorch, AnRmsNormOfSixteenBitsIsComputedInThirtyTwo) {
+  struct Expected {
+    Dtype dtype;
+    std::vector<double> plain, scaled, of_input, of_weight;
+    double near;
+  };
+  for (const Expected& expected :
+       {Expected{kFloat16,
+                 {0.64697265625, 0.86279296875, 1.078125, 1.2939453125},
+                 {0.64697265625, 1.7255859375, 0.5390625, -1.2939453125},
+                 {0.0026836395263671875, -0.00792694091796875, 0.00411224365234375, 0.0005140304565429688},
+                 {0.64697265625, -1.7255859375, 3.234375, 0.323486328125},
+                 1e-3},
+        Expected{kBFloat16,
+                 {0.6484375, 0.86328125, 1.078125, 1.296875},
+                 {0.6484375, 1.7265625, 0.5390625, -1.296875},
+                 {0.002685546875, -0.0079345703125, 0.004119873046875, 0.000514984130859375},
+                 {0.6484375, -1.7265625, 3.234375, 0.32421875},
+                 8e-3}}) {
+    const auto near = [&](const Tensor& got, const std::vector<double>& want) {
+      EXPECT_EQ(got.scalar_type(), expected.dtype);
+      EXPECT_TRUE(got.to(kFloat64).allclose(tensor(want, kFloat64), expected.near, 0)) << got;
+    };
+    const Tensor x = (arange(4).to(kFloat32) * 100 + 300).to(expected.dtype).set_requires_grad(true);
+    const Tensor w = tensor({1., 2., 0.5, -1.}).to(expected.dtype).set_requires_grad(true);
+    near(rms_norm(x, {4}), expected.plain);
+    const Tensor y = rms_norm(x, {4}, w);
+    near(y, expected.scaled);
+    (y.to(kFloat32) * tensor({1.f, -2.f, 3.f, 0.25f})).sum().backward();
+    near(x.grad(), expected.of_input);
+    near(w.grad(), expected.of_weight);
+  }
+}
+
 TEST(BesideLibtorch, ALossLiesWhereItsInputDoes) {
   EXPECT_TRUE(huber_loss(ones({1, 3}).expand({2, 3}), ones({3, 2}).t(), 0).is_contiguous());
 }

@@ -309,8 +309,10 @@ Tensor rms_norm(const Tensor& given, IntArrayRef normalized_shape, const Tensor&
   }
   const double least = eps.value_or(input.scalar_type() == kFloat64 ? std::numeric_limits<double>::epsilon()
                                                                     : std::numeric_limits<float>::epsilon());
-  const Tensor scaled = input * (input.square().mean(IntArrayRef(over), true) + least).rsqrt();
-  const Tensor result = weight.defined() ? (scaled * weight).to(input.scalar_type()) : scaled;
+  // 16 bits hold neither the squares nor their mean: as in PyTorch all of it is computed in float32.
+  const Tensor wide = size_of(input.scalar_type()) < size_of(kFloat32) ? input.to(kFloat32) : input;
+  const Tensor scaled = wide * (wide.square().mean(IntArrayRef(over), true) + least).rsqrt();
+  const Tensor result = (weight.defined() ? scaled * weight : scaled).to(input.scalar_type());
   return result.contiguous(given.suggest_memory_format());
 }
 
