@@ -58,6 +58,29 @@ TEST(RandomDraws, HaveTheBoundsAndMomentsAskedForInEveryLayout) {
   }
 }
 
+// Where the first word is 2^32 - 1, of which the minus logarithm of (word + 1) * 2^-32 is 0.
+const Generator::State kLastWord{1, 1711276032 + 696008 / 4};
+
+TEST(RandomDraws, AnExponentialIsNeverZero) {
+  for (const Dtype dtype : {kFloat64, kFloat32}) {
+    default_generator(kCPU).set_state(kLastWord);
+    const Tensor x = empty({8}, TensorOptions(dtype)).exponential_(2);
+    EXPECT_EQ(x[0].item<double>(), 0x1p-33) << "as if the draw were 1 - 2^-32";
+    EXPECT_GT(least_of(x.narrow(0, 1, 7)), 1e-6);
+  }
+}
+
+TEST(RandomDraws, WhatHasNoChanceIsNotDrawn) {
+  for (const std::int64_t certain : {0, 1, 7}) {
+    const Tensor chances = zeros({8});
+    chances.select(0, certain).fill_(1);
+    for (const bool replacement : {false, true}) {
+      default_generator(kCPU).set_state(kLastWord);
+      EXPECT_EQ(multinomial(chances, 1, replacement).item<std::int64_t>(), certain);
+    }
+  }
+}
+
 TEST(RandomDraws, RefuseWhatIsNoDistribution) {
   const Tensor x = empty({3});
   EXPECT_NO_THROW(x.uniform_(1, 1));

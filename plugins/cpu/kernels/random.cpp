@@ -50,12 +50,17 @@ void normal_f64(double* out, const Words& w, i64 n, const RandomAttributes& r) {
     if (i + 1 < n) out[i + 1] = r.a + r.b * (radius * math::sin(angle));
   }
 }
+// The last word (in float the last two) counts as 1 - 2^-32: a time of 0 would make 0 / time NaN in multinomial.
+template <class T>
+inline T above_zero(T minus_log) {
+  return minus_log < T(0x1p-32) ? T(0x1p-32) : minus_log;
+}
 void exponential_f32(float* out, const Words& w, i64 n, const RandomAttributes& r) {
   const float scale = static_cast<float>(1 / r.a);
-  for (i64 i = 0; i < n; ++i) out[i] = minus_log_unit(w.word[i]) * scale;
+  for (i64 i = 0; i < n; ++i) out[i] = above_zero(minus_log_unit(w.word[i])) * scale;
 }
 void exponential_f64(double* out, const Words& w, i64 n, const RandomAttributes& r) {
-  for (i64 i = 0; i < n; ++i) out[i] = minus_log_unit64(w.word[i]) / r.a;
+  for (i64 i = 0; i < n; ++i) out[i] = above_zero(minus_log_unit64(w.word[i])) / r.a;
 }
 
 // Runs body(lane buffer, words, n) over chunks of kChunk / per_element elements and stores them.

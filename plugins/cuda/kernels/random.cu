@@ -56,7 +56,11 @@ template <class C>
 struct Exponential {
   static constexpr int kWords = 1;
   C scale;
-  __device__ C value(const PhiloxBlock& words, int k, i64) const { return minus_log_unit(words.word[k], C()) * scale; }
+  // The last word counts as 1 - 2^-32: a time of 0 would make 0 / time NaN in multinomial.
+  __device__ C value(const PhiloxBlock& words, int k, i64) const {
+    const C time = minus_log_unit(words.word[k], C());
+    return (time < C(0x1p-32) ? C(0x1p-32) : time) * scale;
+  }
 };
 
 struct Bernoulli {

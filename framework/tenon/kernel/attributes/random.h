@@ -23,7 +23,7 @@ struct SequenceAttributes {
 ///   normal      Box-Muller on pairs: elements 2j and 2j + 1 of the block share u1, u2 (the words 2j and 2j + 1 as
 ///               (word + 1) * 2^-32 in double for u1, word * 2^-32 for u2); even: cos, odd: sin. mean a, deviation b.
 ///   bernoulli   word * 2^-32 < p; p is `a`, or inputs[0] (same sizes as the output) where that is defined.
-///   exponential -log((word + 1) * 2^-32) / a, rate a.
+///   exponential -log((word + 1) * 2^-32) / a, rate a; the last word, which would make 0, counts as the one before.
 ///   randint     low + (64 bits made from two words as for float64) % (high - low); high > low.
 ///   randperm    Fisher-Yates from the end with randint draws: for i = n - 1 … 1: j = draw(n - 1 - i) % (i + 1), swap.
 /// A kernel writes any floating dtype (randint, randperm, bernoulli: any dtype); the output is contiguous.
