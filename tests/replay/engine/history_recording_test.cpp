@@ -11,8 +11,9 @@ namespace tenon::replay {
 namespace {
 
 TEST(HistoryRecording, WorkspaceIsAlignedAsKernelsAskForIt) {
-  const std::vector<packing::RecordedRequest> recording = recording_of(
-      read_one("#p workspace\na 0 128 0\n#p activation\na 1 128 0\nf 0\n#p workspace\na 2 1 0\nf 2\nf 1\n", {.with_columns = true}));
+  const std::vector<packing::RecordedRequest> recording =
+      recording_of(read_one("#p workspace\na 0 128 0\n#p activation\na 1 128 0\nf 0\n#p workspace\na 2 1 0\nf 2\nf 1\n",
+                            {.with_columns = true}));
   ASSERT_EQ(recording.size(), 3u);
   EXPECT_EQ(recording[0].alignment, kScratchAlignment);
   EXPECT_EQ(recording[1].alignment, kDefaultAlignment);
