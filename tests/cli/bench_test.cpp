@@ -49,7 +49,7 @@ TEST_F(BenchVerb, AnAllocatorWithoutANameIsRefused) {
   for (const auto& words : {std::vector<std::string>{""}, {"caching", ""}, {"-a", ""}}) {
     const Said said = bench(words);
     EXPECT_EQ(said.code, 2);
-    EXPECT_THAT(said.error, HasSubstr("an allocator without a name, as of a shell variable that is not set"));
+    EXPECT_THAT(said.error, HasSubstr("an empty value, as of a shell variable that is not set"));
   }
 }
 

@@ -33,6 +33,12 @@ class ReplaySettings : public Program {
   }
 };
 
+TEST_F(ReplaySettings, AnEmptyStringOfPyTorchsIsItsDefaults) {
+  const json conf = row({"--pytorch-conf", ""});
+  EXPECT_EQ(conf["placement_hash"], row({"--allocator", "caching"})["placement_hash"]);
+  EXPECT_THAT(refusal("--allocator", ""), HasSubstr("an empty value, as of a shell variable that is not set"));
+}
+
 TEST_F(ReplaySettings, TakesListsInASpecInPyTorchsStringAndInToml) {
   folder_.write("list.toml",
                 "[allocator]\nname = \"caching\"\n[allocator.caching]\nmax_split_size = \"128MiB\"\n"

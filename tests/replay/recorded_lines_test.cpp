@@ -216,6 +216,15 @@ TEST_F(Carried, APartFromTheBeginningKeepsWhatIsExactThere) {
   EXPECT_THAT(reason(later), HasSubstr("402.0 MiB were reserved already"));
 }
 
+TEST(RecordedLines, OfAHandMadeFileReachATerminalAsText) {
+  const Trace trace = read_one(
+      "# recorded_conf: a\x1b[2J\n# recorded_distrust: why\x1b[31m\n# remark 1: see\x07\na 0 512 0\n");
+  ASSERT_TRUE(trace.recorded);
+  EXPECT_EQ(trace.recorded->pytorch_conf, "a\\x1b[2J");
+  EXPECT_EQ(trace.distrust, "why\\x1b[31m");
+  EXPECT_EQ(trace.notes, std::vector<std::string>{"see\\x07"});
+}
+
 TEST(RecordedLines, OfAHandMadeFileAreCappedOrLeftAlone) {
   const Trace trace = read_one(
       "# recorded_peak_reserved_bytes: 18446744073709551615\n# recorded_start_reserved_bytes: 99999999999999999999999\n"

@@ -52,7 +52,7 @@ replay::Trace one_trace(const std::string& path, int device, const replay::ReadO
   return of_device(std::move(traces), path, device);
 }
 
-replay::Trace only_trace_or(const std::string& path, int device) {
+replay::Trace single_or_chosen_trace(const std::string& path, int device) {
   std::vector<replay::Trace> traces = replay::read_traces(path);
   return traces.size() == 1 ? std::move(traces.front()) : of_device(std::move(traces), path, device);
 }

@@ -21,8 +21,8 @@ std::vector<replay::Trace> all_traces(const std::vector<std::string>& paths, con
 /// The history of a file. One of several devices is chosen by the number that the recording gave it; -1: there is only
 /// one. Throws ConfigError that names the devices there are.
 replay::Trace one_trace(const std::string& path, int device, const replay::ReadOptions& read = {});
-/// The same of two files of which one may have a single history, whatever its device was.
-replay::Trace only_trace_or(const std::string& path, int device);
+/// As one_trace() with a file of several devices; of one device, its history, whatever the number.
+replay::Trace single_or_chosen_trace(const std::string& path, int device);
 
 /// Replays once in a process of its own, checked. Throws Error with what the allocator did wrong and at which event: a
 /// plugin that crashes or hands out overlapping memory must not be replayed in this process.

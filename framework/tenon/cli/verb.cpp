@@ -15,6 +15,12 @@
 
 namespace tenon::cli {
 
+namespace {
+
+constexpr char kNotEmpty[] = "not empty";  // the check that texts have
+
+}  // namespace
+
 const Option& Option::type_name(const std::string& name) const {
   option_->type_name(name);
   return *this;
@@ -56,6 +62,10 @@ const Option& Option::expects(int words) const {
   option_->expected(words);
   return *this;
 }
+const Option& Option::may_be_empty() const {
+  option_->get_validator(kNotEmpty)->active(false);
+  return *this;
+}
 const Option& Option::excludes(const Option& other) const {
   option_->excludes(other.option_);
   return *this;
@@ -75,11 +85,12 @@ bool Verb::is_alone() const { return app_->get_subcommands().empty(); }
 template <class T>
 Option Verb::add_option(const std::string& names, T& value, const std::string& help) const {
   const Option option(*app_->add_option(names, value, help));
-  if constexpr (std::is_same_v<T, std::string>) {
+  if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
     const char* const next = names.starts_with('-') ? "; leave the option out for none" : "";
-    option.check([next](const std::string& text) -> std::string {
+    const auto problem = [next](const std::string& text) -> std::string {
       return text.empty() ? fmt::format("an empty value, as of a shell variable that is not set{}", next) : "";
-    });
+    };
+    option.option_->check(CLI::Validator(problem, "", kNotEmpty));
   }
   return option;
 }

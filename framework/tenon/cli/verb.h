@@ -64,6 +64,8 @@ class Option {
   const Option& one_at_a_time() const;
   /// Of a list: it takes exactly so many words.
   const Option& expects(int words) const;
+  /// Of texts: an empty one means something.
+  const Option& may_be_empty() const;
   /// The command line is refused that has both.
   const Option& excludes(const Option& other) const;
   /// Left out of help, manual and completion: for the program's own child processes.
@@ -73,6 +75,8 @@ class Option {
   bool is_given() const;
 
  private:
+  friend class Verb;
+
   CLI::Option* option_;
 };
 
@@ -91,7 +95,8 @@ class Verb {
 
   /// `names`: "--jobs,-j"; without dashes a word at its place. `value` keeps what it has where the option is not given,
   /// and lives until the program ends. T: std::string, int, unsigned, std::uint64_t, double, or a vector of strings or
-  /// ints, which takes all words that follow. An empty std::string is refused: it would be as if nothing was given.
+  /// ints, which takes all words that follow. An empty text is refused, in a list too: it would be as if nothing was
+  /// given.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& help = {}) const;
   /// A switch without a value.

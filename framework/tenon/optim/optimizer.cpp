@@ -270,7 +270,7 @@ void Optimizer::load(InputArchive& archive) {
   std::vector<std::pair<Tensor, std::unique_ptr<OptimizerParamState>>> read;
   const auto read_state_of = [&](const Tensor& parameter, InputArchive& saved) {
     auto state = read_state(saved);
-    StateStorage::fit(*state, parameter);
+    fit_state(*state, parameter);
     storage_.settle(*state, parameter);
     read.emplace_back(parameter, std::move(state));
   };

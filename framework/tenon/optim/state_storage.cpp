@@ -30,6 +30,22 @@ Tensor host_memory_like(const Tensor& tensor) {
 
 }  // namespace
 
+void fit_state(OptimizerParamState& state, const Tensor& parameter) {
+  const NoGradGuard no_grad;
+  const PurposeGuard purpose(Purpose::kOptimizerState);
+  for (const StateTensor& slot : state.tensors()) {
+    Tensor& tensor = *slot.tensor;
+    if (!tensor.defined() || is_packed(tensor, parameter)) continue;
+    if (tensor.sizes() != parameter.sizes())
+      throw Error(fmt::format("loaded state dict has a state of sizes [{}] for a parameter of sizes [{}]",
+                              fmt::join(tensor.sizes(), ", "), fmt::join(parameter.sizes(), ", ")));
+    if (tensor.scalar_type() == parameter.scalar_type() && tensor.strides() == parameter.strides()) continue;
+    Tensor fitted = tenon::empty_like(parameter, parameter.options().device(tensor.device()));
+    fitted.copy_(tensor);
+    tensor = fitted;
+  }
+}
+
 bool StateStorage::packs(const Tensor& parameter) const {
   return options_.in_8_bits && parameter.numel() >= options_.smallest_in_8_bits && parameter.is_floating_point();
 }
@@ -64,22 +80,6 @@ Tensor StateStorage::place(const Tensor& tensor, const Tensor& former, const Ten
   Tensor host = fits ? former : host_memory_like(tensor);
   host.copy_(tensor, /*non_blocking=*/true);
   return host;
-}
-
-void StateStorage::fit(OptimizerParamState& state, const Tensor& parameter) {
-  const NoGradGuard no_grad;
-  const PurposeGuard purpose(Purpose::kOptimizerState);
-  for (const StateTensor& slot : state.tensors()) {
-    Tensor& tensor = *slot.tensor;
-    if (!tensor.defined() || is_packed(tensor, parameter)) continue;
-    if (tensor.sizes() != parameter.sizes())
-      throw Error(fmt::format("loaded state dict has a state of sizes [{}] for a parameter of sizes [{}]",
-                              fmt::join(tensor.sizes(), ", "), fmt::join(parameter.sizes(), ", ")));
-    if (tensor.scalar_type() == parameter.scalar_type() && tensor.strides() == parameter.strides()) continue;
-    Tensor fitted = tenon::empty_like(parameter, parameter.options().device(tensor.device()));
-    fitted.copy_(tensor);
-    tensor = fitted;
-  }
 }
 
 void StateStorage::settle(OptimizerParamState& state, const Tensor& parameter) const {

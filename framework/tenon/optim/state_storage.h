@@ -36,6 +36,10 @@ struct StateStorageOptions {
   std::int64_t smallest_in_8_bits = 4096;
 };
 
+/// A state that was read becomes like the parameter, in dtype and strides: a step goes through both at once. Throws
+/// Error unless its tensors have the parameter's sizes; packed ones stay as they are.
+TENON_API void fit_state(OptimizerParamState& state, const Tensor& parameter);
+
 class TENON_EXPORT StateStorage {
  public:
   StateStorage() = default;
@@ -54,9 +58,6 @@ class TENON_EXPORT StateStorage {
   /// What of `values` is to be kept, in the memory of `former` where that is kept already.
   TENON_API Tensor keep(const Tensor& values, const StateTensor& slot, const Tensor& former,
                         const Tensor& parameter) const;
-  /// A state that was read becomes like the parameter, in dtype and strides: a step goes through both at once. Throws
-  /// Error unless its tensors have the parameter's sizes; packed ones stay as they are.
-  TENON_API static void fit(OptimizerParamState& state, const Tensor& parameter);
   /// A state that was kept in any way is kept in this one; bytes stay the bytes that they are.
   TENON_API void settle(OptimizerParamState& state, const Tensor& parameter) const;
   /// Returns when copies from that device to host memory have ended.

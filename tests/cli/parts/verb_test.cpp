@@ -57,7 +57,7 @@ class CommandLine : public testing::Test {
     shave_->add_option("--jobs,-j", values_.jobs, "at a time").range(1, 1024).type_name("N");
     shave_->add_option("--depth", values_.depth, "of each").range(0.1, 2.5);
     const Option with = shave_->add_option("--with,-w", values_.irons, "irons").type_name("SPEC").one_at_a_time();
-    shave_->add_option("--mark", values_.marks, "names").type_name("TEXT");
+    shave_->add_option("--mark", values_.marks, "names").type_name("TEXT").may_be_empty();
     shave_->add_option("--pair", values_.pair, "two").expects(2).excludes(with);
     shave_->add_option("--into", values_.into, "where").type_name("DIR").words({"here", "there"});
     add_any_capacity_option(*shave_, values_.any_capacity, "room");
@@ -161,7 +161,13 @@ TEST_F(CommandLine, AWordThatIsEmptyOrMissingIsRefused) {
                                    Not(HasSubstr("leave the option out"))));
   EXPECT_THAT(refusal({"oak", "--into", ""}),
               HasSubstr("an empty value, as of a shell variable that is not set; leave the option out for none"));
+  EXPECT_THAT(refusal({"oak", "--with", ""}), HasSubstr("--with: an empty value, as of a shell variable that is not set"));
   EXPECT_EQ(refusal({}), "board is required (see tenon shave --help)");
+}
+
+TEST_F(CommandLine, AWordMayBeEmptyWhereThatMeansSomething) {
+  ASSERT_TRUE(takes({"--mark", "", "b"}));
+  EXPECT_THAT(values_.marks, ElementsAre("", "b"));
 }
 
 TEST_F(CommandLine, ASeedHasNoSign) {

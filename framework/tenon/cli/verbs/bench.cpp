@@ -44,8 +44,6 @@ std::vector<std::string> specs_of(const BenchVerbOptions& options) {
       throw ConfigError(fmt::format("--json takes no file, it writes to standard output: --json > {}", spec));
   std::vector<std::string> specs = options.specs;
   specs.insert(specs.end(), options.more_specs.begin(), options.more_specs.end());
-  if (std::ranges::find(specs, "") != specs.end())
-    throw ConfigError("an allocator without a name, as of a shell variable that is not set");
   return specs.empty() ? unnamed_allocators(options.quiet) : specs;
 }
 

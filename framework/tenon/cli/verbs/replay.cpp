@@ -249,9 +249,10 @@ void add_replay(Verb program, Outcome& outcome) {
       .type_name("SPEC")
       .one_at_a_time();
   verb.add_option("--pytorch-conf", options->policies.pytorch_confs,
-                  "what PyTorch would do with this value of PYTORCH_ALLOC_CONF")
+                  "what PyTorch would do with this value of PYTORCH_ALLOC_CONF; empty: with its defaults")
       .type_name("STRING")
-      .one_at_a_time();
+      .one_at_a_time()
+      .may_be_empty();
   verb.add_option("--config", options->policies.config, "take the [allocator] of this experiment").type_name("FILE");
   add_capacity_option(verb, options->capacity, "memory of the device; default: unlimited");
   verb.add_option("--html", options->html,

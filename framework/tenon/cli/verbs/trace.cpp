@@ -136,8 +136,8 @@ ExitCode cut(const TraceOptions& options) {
 ExitCode compare(const TraceOptions& options) {
   const ProgressLine progress(options.quiet);
   check_files({.read = {options.input, options.output}, .written = {}});
-  const replay::Trace a = only_trace_or(options.input, options.device);
-  const replay::Trace b = only_trace_or(options.output, options.device);
+  const replay::Trace a = single_or_chosen_trace(options.input, options.device);
+  const replay::Trace b = single_or_chosen_trace(options.output, options.device);
   const replay::TraceDifference difference = replay::difference(a, b);
   if (options.format == TableFormat::kTable) {
     print(trace_difference_text(a, b, difference));

@@ -18,14 +18,14 @@ constexpr std::uint64_t kMaxFigure = std::uint64_t{1} << 60;
 constexpr std::size_t kMaxRemarks = 32;
 constexpr std::size_t kMaxText = 4096;
 
-/// Removes the line; empty when it is not there.
+/// Removes the line and gives its text as a terminal may show it; empty when it is not there.
 std::optional<std::string> take(Trace& trace, const std::string& key) {
   const auto found = trace.header.find(key);
   if (found == trace.header.end()) return std::nullopt;
   std::string value = std::move(found->second);
   trace.header.erase(found);
   value.resize(std::min(value.size(), kMaxText));
-  return value;
+  return printable(value);
 }
 
 std::optional<std::uint64_t> take_figure(Trace& trace, const std::string& key) {
@@ -98,7 +98,7 @@ void take_recorded_lines(Trace& trace) {
   if (const auto value = take_figure(trace, kRounded)) trace.sizes_are_rounded = *value;
   if (auto distrust = take(trace, kDistrust)) trace.distrust = std::move(*distrust);
   for (std::size_t i = 1; i <= kMaxRemarks; ++i) {
-    if (const auto remark = take(trace, kRemark + std::to_string(i))) add_note(trace, printable(*remark));
+    if (const auto remark = take(trace, kRemark + std::to_string(i))) add_note(trace, *remark);
   }
 }
 
