@@ -166,7 +166,8 @@ TEST_F(TraceVerb, WhatAFormatHasNoPlaceForIsSaid) {
   folder_.write("rich.trace", "m step\na 0 3000000 0\nu 0 4\na 1 500 4\ne\nf 1\nf 0\n");
   const Said rmm = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "rmm"});
   EXPECT_EQ(rmm.code, 0);
-  EXPECT_THAT(rmm.error, AllOf(HasSubstr("left out"), HasSubstr("1 use on other streams"), testing::ContainsRegex("1 mark([^s]|$)")));
+  EXPECT_THAT(rmm.error, AllOf(HasSubstr("left out"), HasSubstr("1 use on other streams"),
+                               testing::ContainsRegex("1 mark([^s]|$)")));
   const Said problem = tenon({"trace", "convert", "rich.trace", "rich.csv", "--to", "minimalloc"});
   EXPECT_THAT(problem.error, HasSubstr("2 streams"));
   folder_.write("late.trace", "# recorded_peak_reserved_bytes: 4194304\na 0 3000000 0\nm recording starts\nf 0\n");

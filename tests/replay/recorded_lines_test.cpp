@@ -217,8 +217,8 @@ TEST_F(Carried, APartFromTheBeginningKeepsWhatIsExactThere) {
 }
 
 TEST(RecordedLines, OfAHandMadeFileReachATerminalAsText) {
-  const Trace trace = read_one(
-      "# recorded_conf: a\x1b[2J\n# recorded_distrust: why\x1b[31m\n# remark 1: see\x07\na 0 512 0\n");
+  const Trace trace =
+      read_one("# recorded_conf: a\x1b[2J\n# recorded_distrust: why\x1b[31m\n# remark 1: see\x07\na 0 512 0\n");
   ASSERT_TRUE(trace.recorded);
   EXPECT_EQ(trace.recorded->pytorch_conf, "a\\x1b[2J");
   EXPECT_EQ(trace.distrust, "why\\x1b[31m");

@@ -161,7 +161,8 @@ TEST_F(CommandLine, AWordThatIsEmptyOrMissingIsRefused) {
                                    Not(HasSubstr("leave the option out"))));
   EXPECT_THAT(refusal({"oak", "--into", ""}),
               HasSubstr("an empty value, as of a shell variable that is not set; leave the option out for none"));
-  EXPECT_THAT(refusal({"oak", "--with", ""}), HasSubstr("--with: an empty value, as of a shell variable that is not set"));
+  EXPECT_THAT(refusal({"oak", "--with", ""}),
+              HasSubstr("--with: an empty value, as of a shell variable that is not set"));
   EXPECT_EQ(refusal({}), "board is required (see tenon shave --help)");
 }
 
