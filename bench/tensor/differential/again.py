@@ -6,7 +6,9 @@
 - of both in float64, points beside the one drawn, where nothing is equal or a bound by chance: where they agree there, they
   differ about a kink alone. Only rules that say `beside` excuse this: on the kink itself functions have one answer;
 - of both, what they answer in float64 and a unit away: where that is alike, an algorithm has decided by a rounding (`steady`);
-- of both in float64, whether a gradient that one side alone has is zero there (`zeros`).
+- of both in float64, whether a gradient that one side alone has is zero there (`zeros`);
+- of Tenon, the call without the write between it and its gradients that libtorch refuses: where its gradients are the same,
+  it did not need what was written to.
 """
 import re
 
@@ -74,3 +76,9 @@ def agree_steadily(ask, line):
 def zero_in_float64(ask, line):
     """Whether what one side alone has is zero everywhere in float64: what it is in 16 bits is rounding of terms that cancel."""
     return wide(line) != line and zero_alone(*ask([wide(line)])[0], wide(line))
+
+
+def needs_no_write(ask, line, tenon):
+    """Whether Tenon's outcome is the one that the call has without the write behind it."""
+    without = re.sub(r"^(\S+ \d.)write\d", r"\1-", line)
+    return without != line and " error:" not in tenon and ask([without])[0][0] == tenon

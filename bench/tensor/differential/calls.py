@@ -1,4 +1,5 @@
 """Random calls: the words of one call of a row, whose kinds of arguments `differential --list` says."""
+import random
 import re
 
 from kinds import Call, PLAIN
@@ -46,4 +47,7 @@ def line_of(name, arguments, seed, more=""):
         if rows.search(name):
             c.order = min(c.order, order)
     words = [word for kind in SPLIT.findall(arguments) for word in words_of(c, kind)]
+    later = random.Random(~seed)  # of its own: the other calls stay those that they were
+    if c.guard == "-" and c.order > 0 and later.random() < (1.0 if more == "writes" else 0.05):
+        c.guard = f"{later.choice(('write', 'chain'))}{later.randrange(6)}"
     return f"{name} {c.order}{'w' if IN_PLACE.match(name) else '-'}{c.guard} {' '.join(words)}"

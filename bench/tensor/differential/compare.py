@@ -118,7 +118,7 @@ def differs(tenon, libtorch, line, layouts=True):
             return "bad call"
     a, b = split_outcome(tenon), split_outcome(libtorch)
     if a[3] != b[3]:
-        first = min((s for s in (a[3], b[3]) if s), key=["call", "gradient", "second gradient"].index)
+        first = min((s for s in (a[3], b[3]) if s), key=["call", "write", "gradient", "second gradient"].index)
         side = "tenon" if a[3] == first else "libtorch"
         return f"{side} refuses" + ("" if first == "call" else f" the {first}")
     if a[3] == "call":

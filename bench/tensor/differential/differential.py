@@ -169,7 +169,7 @@ def shrunk(programs, line, kind, rounds=12):
         if not candidates:
             return line
         for candidate, (a, b) in zip(candidates, both(programs, candidates)):
-            if differs(a, b, candidate) == kind:
+            if differs(a, b, candidate) == kind and not again.needs_no_write(lambda lines: both(programs, lines), candidate, a):
                 line = candidate
                 break
         else:
@@ -224,12 +224,14 @@ def reason_of(programs, rules, name, kind, line, outcomes):
 
 
 def excused_again(programs, line, kind, outcomes):
-    """Why a difference without a reason is none, once more is asked: "rounding" or "layout"; or None. The call itself is made
+    """Why a difference without a reason is none, once more is asked: "rounding", "layout" or "write"; or None. The call itself is made
     again, too: libraries of products round by where memory lies."""
     outcomes_again, = both(programs, [line])
     for found in (outcomes, outcomes_again):
         if differs(*found, line) == kind and rounded_alone(programs, [(line, kind, found)], units=True):
             return "rounding"
+    if kind.startswith("libtorch refuses the ") and again.needs_no_write(lambda lines: both(programs, lines), line, outcomes[0]):
+        return "write"
     if kind in STAGES or kind == "libtorch refuses":
         if again.answers_so(outcomes[0], answers(programs[1], again.other_layouts(line)), line):
             return "layout"
@@ -264,7 +266,7 @@ def main():
     options.add_argument("--calls", type=int, default=100_000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--rows", default="")
-    options.add_argument("--more", default="", choices=("", "wild", "edges", "small", "short", "layouts", "aliases", "guards"),
+    options.add_argument("--more", default="", choices=("", "wild", "edges", "small", "short", "layouts", "aliases", "guards", "writes"),
                          help="what every call is to be like, which is rare otherwise")
     options.add_argument("--all", action="store_true", help="show the accepted ones, too")
     options.add_argument("--open", action="store_true", help="show the known ones that are to be mended, too")
@@ -324,6 +326,7 @@ def main():
     known = lambda still_open: sum(r["count"] for r in rules if r.get("open", False) == still_open)
     print(f"{ran['ran']} ran, {ran['refused by both']} were refused by both; {known(False)} differences are meant, "
           f"{ran['rounding']} are rounding, {ran['layout']} of what libtorch makes of a layout, "
+          f"{ran['write']} are writes that Tenon's gradients do not need to refuse, "
           f"{known(True)} known and to be mended, {sum(e['count'] for e in found.values())} unexplained in {len(found)} kinds")
     if options.counts:
         print("\n".join(f"{rule['count']:7} {rule['reason'][:100]}" for rule in rules))

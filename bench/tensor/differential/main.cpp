@@ -22,11 +22,15 @@ std::vector<Row>& table() {
 
 namespace {
 
-/// "order,guard,in_place": gradients up to this order; "-", "nograd" or "inference"; whether argument 0 is written to.
+/// "order,in_place,guard": gradients up to this order; whether argument 0 is written to; "-", "nograd" or "inference", or
+/// what is done between the call and its gradients: "write3", number 3 of the tensors given and returned is written to
+/// under NoGradGuard; "chain3", as an operator that is recorded.
 struct Flags {
   int order = 0;
   std::string guard = "-";
   bool in_place = false;
+
+  bool is(std::string_view what) const { return guard.starts_with(what); }
 };
 
 Tensor weighted_sum(const std::vector<Tensor>& tensors, std::uint64_t seed) {
@@ -54,6 +58,21 @@ void tell_no_stacks() {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// Writes to what the flags name, numbers beyond the last begin anew.
+void write_later(const Arguments& arguments, const Values& values, const Flags& flags) {
+  std::vector<Tensor> all = arguments.given;
+  for (const auto& value : values) all.push_back(value.tensor);
+  std::erase_if(all, [](const Tensor& tensor) { return !tensor.defined(); });
+  if (all.empty()) return;
+  Tensor& chosen = all[std::stoul(flags.guard.substr(5)) % all.size()];
+  if (flags.is("write")) {
+    const torch::NoGradGuard guard;
+    chosen.fill_(1);
+  } else {
+    chosen.mul_(2);
+  }
+}
+
 std::string outcome(const Row& row, Arguments& arguments, const Flags& flags) {
   std::string line = "ok";
   std::string stage = "call";
@@ -69,11 +88,21 @@ std::string outcome(const Row& row, Arguments& arguments, const Flags& flags) {
       for (const auto& tensor : arguments.given) values.push_back({tensor, ""});
     }
     for (const auto& value : values) line += " " + written(value);
+    std::vector<Tensor> outputs;
+    for (const auto& value : values) outputs.push_back(value.tensor);
+    if (flags.is("chain")) {
+      stage = "write";
+      write_later(arguments, values, flags);
+      for (const auto& output : outputs) line += " " + written(output);
+    }
     if (flags.order > 0 && !arguments.leaves.empty()) {
       stage = "gradient";
-      std::vector<Tensor> outputs;
-      for (const auto& value : values) outputs.push_back(value.tensor);
       const auto sum = weighted_sum(outputs, 11);
+      if (flags.is("write")) {
+        stage = "write";
+        write_later(arguments, values, flags);
+        stage = "gradient";
+      }
       if (sum.defined()) {
         const auto first = gradients(sum, arguments.leaves, flags.order > 1);
         for (const auto& gradient : first) line += " g=" + written(gradient.defined() ? gradient.detach() : gradient);
