@@ -280,6 +280,28 @@ TEST_P(Figures, AtTheEdgesOfEveryOptionAreThoseOfTheTable) {
     }
 }
 
+/// Takes blocks of one size until there are no more, and frees them.
+void fill_and_empty(Allocator& policy, std::size_t bytes, StreamRef stream) {
+  std::vector<Block> blocks;
+  try {
+    while (blocks.size() < 1000) blocks.push_back(policy.allocate({.bytes = bytes, .stream = stream}));
+  } catch (const OutOfMemory&) {
+  }
+  for (const Block& block : blocks) policy.deallocate(block, stream);
+}
+
+TEST_P(Figures, ThatAreSumsAreZeroAfterTheirReset) {
+  const StackConfig config = allocator_from_spec(GetParam());
+  AddressOnlySource device({.capacity_bytes = 64 * MiB});
+  const auto policy = config.policy.create({.source = device, .options = config.options});
+  for (const std::size_t bytes : {3 * MiB, 100 * KiB, 5 * MiB, 40 * MiB}) fill_and_empty(*policy, bytes, {bytes % 3});
+  policy->reset_stats(false, true);
+  PolicyStats stats;
+  policy->report(stats);
+  EXPECT_EQ(stats.retries, 0);
+  EXPECT_EQ(stats.synchronizations, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Figures,
                          testing::Values("arena", "bfc", "buddy", "caching", "cub_bins", "direct", "driver_async",
                                          "expandable", "mortise", "planned", "rmm_arena", "rmm_pool", "slab_by_lcm",
