@@ -181,6 +181,20 @@ TEST(TraceLayerRules, WhereTheDiskIsFullItSaysSoOnceAndTheProgramGoesOn) {
   EXPECT_EQ(text, "tenon: trace: " + failure + "\n");
 }
 
+TEST(TraceLayerRules, WhereTheDiskIsFullOnlyAtTheEndItSaysSoToo) {
+  AddressOnlySource source;
+  for (const int blocks : {0, 3, 30'000}) {
+    auto stack = test::make_stack(source, {{"trace", {{"file", "/dev/full"}}}});
+    ::testing::internal::CaptureStderr();
+    for (int i = 0; i < blocks; ++i) stack->deallocate(stack->allocate({.bytes = 512}));
+    stack.reset();
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+    EXPECT_THAT(text, HasSubstr("tenon: trace: writing '/dev/full' failed after "));
+    EXPECT_THAT(text, HasSubstr("lines: No space left on device"));
+  }
+}
+
 TEST(InjectLayerRules, AMapThatDoesNotFailReachesTheDevice) {
   AddressOnlySource device;
   ObservedSource observed(device);

@@ -32,7 +32,7 @@ class TraceFile {
     write(lines_of_.comment("a ID SIZE STREAM | f ID | u ID STREAM | e | m NAME"));
   }
   ~TraceFile() {
-    if (file_ != nullptr) gzclose(file_);
+    if (file_ != nullptr && gzclose(file_) != Z_OK) say_it_failed();  // what was still to be written
   }
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
@@ -79,10 +79,13 @@ class TraceFile {
       return;
     }
     // The program matters more than its trace: say so and go on without.
-    failure_ = fmt::format("writing '{}' failed after {} lines: {}", path_, lines_, std::strerror(errno));
-    std::fprintf(stderr, "tenon: trace: %s\n", failure_.c_str());
+    say_it_failed();
     gzclose(file_);
     file_ = nullptr;
+  }
+  void say_it_failed() {
+    failure_ = fmt::format("writing '{}' failed after {} lines: {}", path_, lines_, std::strerror(errno));
+    std::fprintf(stderr, "tenon: trace: %s\n", failure_.c_str());
   }
 
   const std::string path_;
