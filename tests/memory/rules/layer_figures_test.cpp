@@ -398,7 +398,14 @@ TEST(GuardLayerRules, WhereTheDeviceDoesNotWaitTheBlockIsNotTouchedAndThatIsAFau
   over.source.fails = false;
   ::testing::internal::CaptureStderr();
   over.layer->trim(0);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("at byte 0")) << "it never got its poison";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "it never got its poison: nobody wrote over that";
+}
+
+TEST(GuardLayerRules, WhereTheDeviceDoesNotWaitForAFreshBlockThePolicyHasItBack) {
+  GuardOver over(SettingTexts{});
+  over.source.fails = true;
+  EXPECT_EQ(layer_refusal_of([&] { over.layer->allocate({.bytes = 100, .stream = {3}}); }), "the device does not wait");
+  EXPECT_THAT(over.policy->last_uses, ElementsAre(3));
 }
 
 // ---- trace

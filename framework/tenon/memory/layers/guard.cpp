@@ -57,8 +57,13 @@ class Guard final : public LayerAllocator {
     record->inner.request = wider;
     record->requested = request;
     unsigned char* zone = begin(*record);
-    // The block may still be in use by earlier work of its stream: the host writes after that.
-    source_.wait(source_.mark(request.stream));
+    try {
+      // The block may still be in use by earlier work of its stream: the host writes after that.
+      source_.wait(source_.mark(request.stream));
+    } catch (...) {
+      inner_->deallocate(record->inner, request.stream);
+      throw;
+    }
     std::memset(zone, kZone, record->front);
     if (poison_fresh_) std::memset(zone + record->front, kFresh, request.bytes);
     std::memset(zone + record->front + request.bytes, kZone, record->inner.bytes - record->front - request.bytes);
@@ -74,6 +79,7 @@ class Guard final : public LayerAllocator {
       for (const StreamRef stream : record->used_on) source_.wait(source_.mark(stream));
       check_zones(*record);
       if (poison_freed_) std::memset(begin(*record) + record->front, kFreed, record->requested.bytes);
+      record->is_poisoned = poison_freed_;
     } catch (const Error& error) {  // the device would not wait: its memory is not touched
       faults_.add(error.what());
     }
@@ -112,6 +118,7 @@ class Guard final : public LayerAllocator {
     std::size_t front = 0;
     StreamRef last_use;
     std::vector<StreamRef> used_on;
+    bool is_poisoned = false;  ///< since its free
   };
 
   static unsigned char* begin(const Record& record) { return static_cast<unsigned char*>(record.inner.data); }
@@ -139,7 +146,7 @@ class Guard final : public LayerAllocator {
       const std::unique_ptr<Record> record = std::move(quarantine_.front());
       quarantine_.pop_front();
       quarantine_bytes_ -= record->inner.bytes;
-      if (poison_freed_ && quarantine_limit_ != 0) {
+      if (record->is_poisoned && quarantine_limit_ != 0) {
         const std::size_t at = first_other(begin(*record) + record->front, record->requested.bytes, kFreed);
         if (at != record->requested.bytes)
           faults_.add(fmt::format("written after it was freed: {}, at byte {}", name(*record), at));
