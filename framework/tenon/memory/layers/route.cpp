@@ -37,7 +37,9 @@ class Route final : public LayerAllocator {
 
   std::size_t trim(std::size_t keep_bytes) override {
     const std::size_t given = inner_->trim(keep_bytes);
-    return given + other_->trim(keep_bytes);
+    PolicyStats kept;
+    inner_->report(kept);
+    return given + other_->trim(keep_bytes - std::min(keep_bytes, kept.cached_bytes));
   }
   void walk(SegmentVisitor& visitor) const override {
     inner_->walk(visitor);
