@@ -195,7 +195,10 @@ Tile* MortiseAllocator::from_pieces(StreamCache& cache, std::size_t bytes, std::
 /// What may be reserved before pieces are joined: the most that ever lived, a part of it, and a little. A program that
 /// never repeats itself needs joints again and again: it may have more and more, up to half as much again.
 std::size_t MortiseAllocator::allowed_bytes(std::size_t bytes) {
-  peak_live_bytes_ = std::max(peak_live_bytes_, home_.reserved_bytes() - cached_bytes() + bytes);
+  const std::size_t reserved = home_.reserved_bytes();
+  // What another thread frees and takes meanwhile may be counted twice.
+  const std::size_t live = reserved - std::min(reserved, cached_bytes());
+  peak_live_bytes_ = std::max(peak_live_bytes_, live + bytes);
   std::size_t more = slack_fraction_ == 0 ? 0 : peak_live_bytes_ / slack_fraction_ + kSlackBytes;
   if (trades_memory()) more += std::min<std::size_t>(4, tiles_seen_ / many_tiles()) * (peak_live_bytes_ / 8);
   const std::size_t allowed = peak_live_bytes_ + more;
