@@ -35,7 +35,7 @@ Tile* JoinedRanges::occupy(StreamCache& cache, JoinedRange& range) {
     range.lent.push_back(part);
   }
   Tile* tile = cache.records.take();
-  tile->address = range.address + range.pieces.front().address % home_.page_bytes();
+  tile->address = begin_of(range, home_.page_bytes());
   tile->bytes = range.bytes;
   tile->cache = &cache;
   tile->joined = &range;

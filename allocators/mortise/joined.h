@@ -49,6 +49,10 @@ class JoinedRanges {
   Tile* make(StreamCache& cache, std::size_t bytes, std::vector<Piece> pieces);
   /// The block's pieces go back to the home space, and its range waits.
   void give_back(Tile* tile) noexcept;
+  /// Where its block begins: within its first page.
+  static std::uintptr_t begin_of(const JoinedRange& range, std::size_t page_bytes) {
+    return range.address + range.pieces.front().address % page_bytes;
+  }
   std::size_t waiting() const {
     const BiasedLock::Guard lock(mutex_);
     return waiting_locked();

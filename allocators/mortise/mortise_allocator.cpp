@@ -168,12 +168,19 @@ void MortiseAllocator::walk(SegmentVisitor& visitor) const {
     }
   }
   joined_.for_each_block([&](const JoinedRange& range) {
-    visitor.segment({.address = range.tile->address,
+    const std::uintptr_t begin = JoinedRanges::begin_of(range, home_.page_bytes()), end = begin + range.bytes;
+    visitor.segment({.address = begin,
                      .bytes = range.bytes,
                      .stream = range.tile->cache->stream,
                      .is_large = true,
                      .is_expandable = true});
+    // What an aligned block leaves before and behind it goes back with it.
+    const auto show_rest = [&](std::uintptr_t from, std::uintptr_t to) {
+      if (from != to) visitor.block({.address = from, .bytes = to - from, .state = BlockState::kFree});
+    };
+    show_rest(begin, range.tile->address);
     show(visitor, *range.tile);
+    show_rest(range.tile->end(), end);
   });
   if (plan_ != nullptr) plan_->walk(visitor);
 }

@@ -8,6 +8,7 @@
 #include <mortise/stream_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/snapshot.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/stack/allocator_stack.h>
 #include <tenon/runtime/allocator_spec.h>
@@ -225,7 +226,11 @@ TEST_F(MortiseSteps, AnAlignedBlockTakesNoMoreThanItsBytes) {
     ASSERT_GE(block.bytes, bytes);
     ASSERT_LT(block.bytes, bytes + (bytes <= kLongestOfGrain ? kGrain : kCoarseGrain));
     blocks.push_back(block);
-    if (i % 1000 == 0) stack->check_invariants();
+    if (i % 1000 != 0) continue;
+    stack->check_invariants();
+    std::int64_t shown = 0;
+    for (const Segment& segment : mapped_segments_of(*stack)) shown += static_cast<std::int64_t>(segment.bytes);
+    ASSERT_EQ(shown, stack->stats().reserved_bytes.current) << "also what lies beside a joined one";
   }
   const MemoryStats stats = stack->stats();
   EXPECT_GT(stats.device_maps, stats.device_allocations) << "the test has to see joints";
