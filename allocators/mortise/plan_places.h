@@ -76,7 +76,7 @@ class PlanPlaces {
   static planned::PlannedAllocator inner(const AllocatorContext& context, const std::string& file) {
     Options options(planned::PlannedAllocator::options());
     options.set_text(packing::kPlanOption, file);
-    return planned::PlannedAllocator({.source = context.source, .options = options});
+    return planned::PlannedAllocator({.source = context.source, .options = options, .observer = context.observer});
   }
 
   mutable std::mutex mutex_;

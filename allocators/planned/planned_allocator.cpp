@@ -92,6 +92,7 @@ AllocatorTraits PlannedAllocator::traits() {
 PlannedAllocator::PlannedAllocator(const AllocatorContext& context)
     : source_(context.source),
       source_traits_(source_.traits()),
+      observer_(context.observer),
       fails_on_mismatch_(context.options.text("mismatch") == "error"),
       planning_seconds_(context.options.real("planning_seconds")),
       recorder_(context.options.text("record")) {
@@ -297,6 +298,7 @@ void PlannedAllocator::collect_waiting() {
     }
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
     recorder_.freed(tile->recorded);
+    if (observer_ != nullptr) observer_->free_completed(tile->data(), tile->requested_bytes, tile->stream);
     tile->range->give(tile, std::nullopt);
   }
 }

@@ -69,6 +69,7 @@ class PlannedAllocator final : public Allocator {
 
   MemorySource& source_;
   const SourceTraits source_traits_;
+  PolicyObserver* const observer_;
   const bool fails_on_mismatch_;
   const double planning_seconds_;
   Recorder recorder_;

@@ -3,7 +3,10 @@
 #include <caching/caching_allocator.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/forwarding.h>
+#include <tenon/memory/history/history.h>
+#include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/stack/allocator_stack.h>
+#include <tenon/runtime/allocator_spec.h>
 #include <tenon/runtime/plugins/plugins.h>
 
 #include <gtest/gtest.h>
@@ -73,6 +76,29 @@ TEST(Streams, RecordUseKeepsABlockUntilTheOtherStreamHasReadIt) {
 
 TEST(Streams, WithoutRecordUseTheOtherStreamReadsWrongNumbers) {
   EXPECT_EQ(sum_seen_by_the_slow_stream(true), 7 * static_cast<long>(30 * MiB));
+}
+
+TEST(Streams, AFreeThatWaitedForOneIsInTheHistoryWhenItIsDone) {
+  for (const char* name : {"arena", "bfc", "buddy", "caching", "cub_bins", "direct", "driver_async", "expandable",
+                           "mortise", "planned", "rmm_arena", "rmm_pool", "slab_by_lcm", "stitching", "tlsf"}) {
+    for (const std::size_t bytes : {1 * KiB, 3 * MiB}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << bytes << " bytes");
+      AddressOnlySource source({.capacity_bytes = 256 * MiB, .manual_completion = true});
+      const auto stack = AllocatorStack::make(source, allocator_from_spec(name));
+      const auto history = std::make_shared<History>();
+      stack->attach_history(history);
+      history->start({});
+      const Block block = stack->allocate({.bytes = bytes});
+      stack->record_use(block, {1});
+      stack->deallocate(block);
+      source.complete(StreamRef{1});
+      const Block next = stack->allocate({.bytes = bytes});
+      const std::vector<HistoryEvent> events = history->events();
+      EXPECT_EQ(std::ranges::count(events, HistoryAction::kFreeRequested, &HistoryEvent::action), 1);
+      EXPECT_EQ(std::ranges::count(events, HistoryAction::kFreeCompleted, &HistoryEvent::action), 1);
+      stack->deallocate(next);
+    }
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/files/atomic_file.h>
 #include <tenon/core/units.h>
+#include <tenon/memory/history/history.h>
 #include <tenon/memory/packing/pack.h>
 #include <tenon/memory/packing/plan_file.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -124,6 +125,23 @@ TEST_F(MortisePlan, ItsMemoryGoesBackWhereAnotherRequestNeedsIt) {
   const Block large = stack->allocate({.bytes = 190 * MiB});
   stack->check_invariants();
   stack->deallocate(large);
+}
+
+TEST_F(MortisePlan, AFreeThatWaitedForAStreamIsInTheHistoryWhenItIsDone) {
+  AddressOnlySource source({.manual_completion = true});
+  const auto stack = AllocatorStack::make(source, allocator_from_spec(spec()));
+  const auto history = std::make_shared<History>();
+  stack->attach_history(history);
+  history->start({});
+  const Block block = stack->allocate({.bytes = sizes_[0]});
+  stack->record_use(block, {1});
+  stack->deallocate(block);
+  source.complete(StreamRef{1});
+  const Block next = stack->allocate({.bytes = sizes_[1]});
+  EXPECT_EQ(Address(next.data) - Address(block.data), offsets_[1] - offsets_[0]) << "both are the plan's";
+  const std::vector<HistoryEvent> events = history->events();
+  EXPECT_EQ(std::ranges::count(events, HistoryAction::kFreeCompleted, &HistoryEvent::action), 1);
+  stack->deallocate(next);
 }
 
 TEST_F(MortisePlan, AFileThatIsNoPlanIsRefused) {
