@@ -266,10 +266,12 @@ TEST(RouteLayerRules, WhatIsNotAboutABlockIsOfBothAllocatorsAndABlockIsOfOne) {
     layer->walk(seen);
     EXPECT_EQ(seen.take().size(), 2u);
     const Block small = layer->allocate({.bytes = 99}), large = layer->allocate({.bytes = 100});
+    const Block of_pool = layer->allocate({.bytes = 101, .pool = 4});
     layer->record_use(small, {4});
     layer->record_use(large, {5});
     layer->deallocate(large, {6});
     layer->deallocate(small, {7});
+    layer->deallocate(of_pool, {8});
     std::vector<std::string> wanted;
     // The one keeps 3 times its number: what the other one may keep is the rest.
     wanted.push_back(fmt::format("{} trims to 25", inner));
@@ -278,12 +280,14 @@ TEST(RouteLayerRules, WhatIsNotAboutABlockIsOfBothAllocatorsAndABlockIsOfOne) {
       for (const int factor : {inner, other}) wanted.push_back(fmt::format(fmt::runtime(each), factor));
     wanted.push_back(fmt::format("{} serves 99", inner));
     wanted.push_back(fmt::format("{} serves 100", other));
+    wanted.push_back(fmt::format("{} serves 101", inner));
     wanted.push_back(fmt::format("{} is used on 4", inner));
     wanted.push_back(fmt::format("{} is used on 5", other));
     wanted.push_back(fmt::format("{} takes back 100 on 6", other));
     wanted.push_back(fmt::format("{} takes back 99 on 7", inner));
+    wanted.push_back(fmt::format("{} takes back 101 on 8", inner));
     EXPECT_EQ(calls, wanted);
-    EXPECT_THAT(layer->summary(), ElementsAre(std::pair("routed", "1"), std::pair("kept", "1")));
+    EXPECT_THAT(layer->summary(), ElementsAre(std::pair("routed", "1"), std::pair("kept", "2")));
   }
 }
 

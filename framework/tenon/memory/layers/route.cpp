@@ -18,7 +18,8 @@ class Route final : public LayerAllocator {
 
   Block allocate(const Request& request) override {
     auto record = std::make_unique<Record>();
-    record->owner = filter_.accepts(request) ? other_.get() : inner_.get();
+    // Private pools are the inner one's: the other one knows none, and would hand out again what a graph replays on.
+    record->owner = request.pool == 0 && filter_.accepts(request) ? other_.get() : inner_.get();
     record->inner = record->owner->allocate(request);
     record->inner.request = request;
     ++(record->owner == other_.get() ? routed_ : kept_);
