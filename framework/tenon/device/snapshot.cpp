@@ -15,8 +15,10 @@ MemorySnapshot take_snapshot(Device device, const AllocatorStack& allocator, con
   snapshot.options = allocator.config().options.entries(false);
   snapshot.segments = mapped_segments_of(allocator);
   if (history == nullptr || !history->recording()) return snapshot;
+  // Before the events: what others record meanwhile is not lost.
+  const std::uint64_t recorded = history->recorded();
   snapshot.events = history->events();
-  snapshot.events_lost = history->recorded() - std::min<std::uint64_t>(history->recorded(), snapshot.events.size());
+  snapshot.events_lost = recorded - std::min<std::uint64_t>(recorded, snapshot.events.size());
   StackId last = 0;
   for (const HistoryEvent& event : snapshot.events) last = std::max(last, event.stack);
   for (Segment& segment : snapshot.segments) {
