@@ -36,6 +36,18 @@ TEST(HistogramBins, RulesGiveNumPysNumberOfBins) {
   }
 }
 
+TEST(HistogramBins, TheAutomaticRuleIsHeldToTheSquareRootAsInNumPy) {
+  // NumPy 2.4.6: len(numpy.histogram_bin_edges(values, "auto")) - 1
+  std::vector<double> one_far_away, mostly_zeros(90, 0.0);
+  for (int i = 0; i < 100; ++i) one_far_away.push_back(i);
+  one_far_away.push_back(1e4);
+  for (int i = 0; i < 10; ++i) mostly_zeros.push_back(i);
+  EXPECT_EQ(HistogramBins("auto").edges(one_far_away).size() - 1, 21u) << "the quartiles alone make 466";
+  EXPECT_EQ(HistogramBins("auto").edges(mostly_zeros).size() - 1, 20u) << "the quartiles are equal";
+  one_far_away.back() = 1e15;
+  EXPECT_EQ(HistogramBins("auto").edges(one_far_away).size() - 1, 21u);
+}
+
 TEST(HistogramBins, DoanesAndStonesRulesGiveNumPysNumberOfBins) {
   // NumPy 2.4.6: len(numpy.histogram_bin_edges(values, rule)) - 1
   std::vector<double> sawtooth, two_heaps, cubes;

@@ -49,9 +49,9 @@ double scott(Sorted values) {
 double freedman_diaconis(Sorted values) {
   return 2 * (quantile_of(values, 0.75) - quantile_of(values, 0.25)) / std::cbrt(count_of(values));
 }
+/// At most twice as many bins as the square root of the count, however far away one value lies.
 double automatic(Sorted values) {
-  const double width = freedman_diaconis(values);
-  return width > 0 ? std::min(width, sturges(values)) : sturges(values);
+  return std::min(std::max(freedman_diaconis(values), square_root(values) / 2), sturges(values));
 }
 
 /// Doane, Aesthetic frequency classifications (1976): more bins for what is skewed.
