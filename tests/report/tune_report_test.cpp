@@ -45,6 +45,22 @@ TEST(TuneReport, SaysWhatBecomesOfEachSettingOfTheRecording) {
   EXPECT_THAT(said(result.recorded_conf, {}), Not(HasSubstr("Set in the recording"))) << "all of it stays";
 }
 
+TEST(TuneReport, HoldsNothingAgainstABaselineThatWasNotReplayed) {
+  replay::TuneResult result;
+  result.finalists.resize(2);
+  result.finalists.front().is_recommended = true;
+  result.finalists.front().peak_reserved_bytes = 96 * MiB;
+  result.finalists.front().relative_peak = 1.5;
+  result.finalists.back().is_baseline = true;
+  result.finalists.back().peak_reserved_bytes = 128 * MiB;
+  result.trust.resize(1);
+  EXPECT_THAT(tune_text(result, ""),
+              HasSubstr("Recommended: peak reserved 96.0 MiB instead of 128.0 MiB. That is 50.0 %"));
+  result.finalists.pop_back();
+  result.is_interrupted = true;
+  EXPECT_THAT(tune_text(result, ""), HasSubstr("Recommended: peak reserved 96.0 MiB. That is 50.0 % more"));
+}
+
 TEST(TuneReport, WhereNothingOfPyTorchsRunsNamesTheFractionThatTheRecordingWasHeldTo) {
   replay::TuneResult result;
   result.finalists.resize(1);

@@ -248,11 +248,13 @@ static std::string tune_advice(const replay::TuneResult& result, const TuneSubje
       out += result.recommended_conf.empty() ? "\nNo setting is better than PyTorch's defaults: leave them.\n"
                                              : "\nNo setting is better than what is set already:\n";
     } else {
-      out += fmt::format(
-          "\nRecommended: peak reserved {} instead of {}. That is {:.1f} % more than {}.\n",
-          format_bytes(best->peak_reserved_bytes),
-          format_bytes(base == result.finalists.end() ? 0 : base->peak_reserved_bytes), 100 * (best->relative_peak - 1),
-          traces.size() == 1 ? fmt::format("the peak of live memory, {}", format_bytes(result.peak_requested_bytes))
+      // A search that is interrupted early has not replayed what was set.
+      const std::string instead =
+          base == result.finalists.end() ? "" : fmt::format(" instead of {}", format_bytes(base->peak_reserved_bytes));
+      out += fmt::format("\nRecommended: peak reserved {}{}. That is {:.1f} % more than {}.\n",
+                         format_bytes(best->peak_reserved_bytes), instead, 100 * (best->relative_peak - 1),
+                         traces.size() == 1
+                             ? fmt::format("the peak of live memory, {}", format_bytes(result.peak_requested_bytes))
                              : fmt::format("the peak of live memory, on average over the {} histories", traces.size()));
     }
     out += about_recorded(result);
