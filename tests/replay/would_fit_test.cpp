@@ -240,6 +240,18 @@ TEST(WouldFit, NeverSuggestsASettingOfPytorchThatIsOn) {
     EXPECT_EQ(candidate.label.find("max_split_size_mb"), candidate.label.rfind("max_split_size_mb"));
 }
 
+TEST(WouldFit, ReadsWhatIsOnAsPyTorchDoes) {
+  for (const FitCandidate& candidate : other_pytorch_settings("expandable_segments: True", 4 * GiB)) {
+    EXPECT_THAT(candidate.label, Not(HasSubstr("expandable_segments:True"))) << "it is on already";
+    EXPECT_THAT(candidate.label, Not(HasSubstr("max_split_size_mb"))) << "it grows without bound with the other";
+  }
+  for (const FitCandidate& candidate : other_pytorch_settings("max_split_size_mb :64", 4 * GiB))
+    EXPECT_EQ(candidate.label.find("max_split_size_mb"), candidate.label.rfind("max_split_size_mb"));
+  EXPECT_EQ(other_pytorch_settings("expandable_segments_reserve:0.5", 4 * GiB).front().label,
+            "expandable_segments_reserve:0.5,expandable_segments:True")
+      << "another key";
+}
+
 TEST(WouldFit, SuggestsNothingThatTheDriverWouldRefuse) {
   for (const FitCandidate& candidate : other_pytorch_settings("large_segment_size_mb:33", 4 * GiB))
     EXPECT_THAT(candidate.label, Not(HasSubstr("expandable_segments"))) << "pages are of even mebibytes";

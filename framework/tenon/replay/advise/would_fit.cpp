@@ -177,8 +177,9 @@ std::vector<FitCandidate> other_allocators(const StackConfig& current, std::uint
 
 std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::uint64_t max_request_bytes) {
   std::vector<FitCandidate> candidates;
+  const std::vector<std::string> decided = conf_settings(conf);  // keys may begin alike, and PyTorch passes over spaces
   const auto add = [&](const std::string& setting) {
-    if (conf.find(key_of(setting)) != std::string::npos)
+    if (std::ranges::find(decided, key_of(setting), key_of) != decided.end())
       return;  // set already, to whatever value: the user has decided
     const std::string merged = conf.empty() ? setting : conf + "," + setting;
     try {
@@ -189,7 +190,7 @@ std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::u
     } catch (const Error&) {  // PyTorch refuses the combination, or its driver does
     }
   };
-  const bool is_expandable = conf.find(kExpandableSetting) != std::string::npos;
+  const bool is_expandable = parse_pytorch_conf(conf).allocator == kExpandableAllocator;
   for (const std::string& setting : settings_to_try(max_request_bytes))
     if (!is_expandable || find_pytorch_setting(key_of(setting))->suits_expandable) add(setting);
   return candidates;
