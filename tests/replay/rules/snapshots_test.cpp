@@ -156,6 +156,18 @@ TEST(SnapshotAnnotations, AreMarksOfTheirDeviceOrOfAllWhereTheyNameNone) {
   EXPECT_TRUE(marks_on_the_second_device(pickled(0U)).empty());
 }
 
+TEST(SnapshotSettings, ExpandableSegmentsAreAddedToAStringThatCameAfterTheyWereSwitchedOn) {
+  const auto conf_with = [](const std::string& field, const std::string& segment) {
+    return read_bytes(snapshot_with({{"settings.expandable_segments", field}, {"segment.is_expandable", segment}}))
+        .front()
+        .recorded->pytorch_conf;
+  };
+  const std::string no = "\x89", yes = "\x88";
+  EXPECT_EQ(conf_with(yes, yes), "max_split_size_mb:64,expandable_segments:True");
+  EXPECT_EQ(conf_with(no, yes), "max_split_size_mb:64,expandable_segments:True");
+  EXPECT_EQ(conf_with(yes, no), "max_split_size_mb:64") << "no segment of this device is";
+}
+
 /// What is read of entries of 64 bytes at addresses: "a a f c".
 std::string told_of_entries(const std::vector<std::pair<HistoryAction, std::uint64_t>>& entries) {
   SnapshotImage image;

@@ -97,14 +97,15 @@ class Rebuilder {
     reserved_ = beginning_.reserved_bytes;
   }
 
-  /// Settings that were made in the program, and those of other devices' allocators, are not always in the file.
+  /// Settings that were made in the program, and those of other devices' allocators, are not always in the file; a later
+  /// string takes the place of the one that switched expandable segments on, and leaves them on.
   void believe_the_segments() {
     const bool is_expandable = std::ranges::any_of(device_.segments, &Segment::is_expandable) ||
                                std::ranges::any_of(device_.events, [](const MemoryEvent& event) {
                                  return event.action == HistoryAction::kSegmentMap;
                                });
     std::string& conf = recorded_.pytorch_conf;
-    if (!is_expandable || recorded_.expandable_segments || conf.find("expandable_segments:") != conf.npos) return;
+    if (!is_expandable || conf.find("expandable_segments:") != conf.npos) return;
     recorded_.expandable_segments = true;
     conf += conf.empty() ? "expandable_segments:True" : ",expandable_segments:True";
     if (!file_.is_replay)
