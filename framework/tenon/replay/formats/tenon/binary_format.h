@@ -139,6 +139,7 @@ class TENON_API BinaryTraceWriter {
   std::string chunk_;
   std::uint64_t allocations_ = 0;
   std::int64_t time_us_ = 0;
+  bool has_time_ = false;
   std::optional<Purpose> purpose_;
   std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
   std::unordered_map<std::uint64_t, std::uint64_t> streams_;

@@ -146,7 +146,8 @@ void BinaryTraceWriter::recording_starts() {
 
 void BinaryTraceWriter::at(std::int64_t time_us) {
   const std::int64_t later = time_us - time_us_;
-  if (later == 0) return;
+  if (later == 0 && has_time_) return;  // a first one of 0 is told: what comes before the first gets that one
+  has_time_ = true;
   tag(BinaryTag::kTime);
   varint(later < 0 ? ~(static_cast<std::uint64_t>(later) << 1) : static_cast<std::uint64_t>(later) << 1);
   time_us_ = time_us;
