@@ -71,6 +71,16 @@ TEST(EventColumns, AClockThatGoesBackIsWrittenAsItIs) {
   }
 }
 
+TEST(EventColumns, AClockMayBeginAtZero) {
+  for (const char* history : {"#t 0\na 0 8 0\n#t 20\nf 0\n", "#t 0\na 0 8 0\nf 0\n"}) {
+    const Trace trace = read_one(history, kWithColumns);
+    for (const char* name : {"zero.trace", "zero.tenon"}) {
+      write_trace(trace, scratch(name));
+      EXPECT_EQ(read_traces(scratch(name), kWithColumns).front().columns.times_us, trace.columns.times_us) << name;
+    }
+  }
+}
+
 TEST(EventColumns, WhatIsNoTimeAndNoPurposeIsAComment) {
   for (const char* line : {"#t", "#t ", "#t now", "#t -5", "#t +", "#t 9223372036854775807", "#t +-5", "#t 5 6", "#p",
                            "#p food", "#p data and more", "#time 5", "# t 5"}) {
@@ -112,13 +122,30 @@ TEST(EventColumns, OfASnapshotAreTheTimesOfItsEntries) {
       << "a replay numbers its events";
 }
 
-TEST(EventColumns, OfAProfilerAreTheTimesOfItsEvents) {
+std::string profile_at(const char* first, const char* second) {
   const auto event = [](const char* time, const char* bytes) {
     return std::string(R"({"ph":"i","name":"[memory]","ts":)") + time +
            R"(,"args":{"Device Type":1,"Device Id":0,"Addr":512,"Bytes":)" + bytes + "}}";
   };
-  const std::string file = R"({"traceEvents":[)" + event("10.5", "512") + "," + event("20", "-512") + "]}";
-  EXPECT_THAT(read_one(file, kWithColumns).columns.times_us, ElementsAre(10, 20));
+  return R"({"traceEvents":[)" + event(first, "512") + "," + event(second, "-512") + "]}";
+}
+
+TEST(EventColumns, OfAProfilerAreTheTimesOfItsEvents) {
+  EXPECT_THAT(read_one(profile_at("10.5", "20"), kWithColumns).columns.times_us, ElementsAre(10, 20));
+}
+
+TEST(EventColumns, OfAnyFileCanBeWrittenAndReadAgain) {
+  SnapshotImage far;
+  far.events = {{{.action = HistoryAction::kAlloc, .address = 512, .bytes = 100}, 5},
+                {{.action = HistoryAction::kAlloc, .address = 1024, .bytes = 100}, std::int64_t{3} << 60}};
+  write_snapshot(far, scratch("far.pickle"));
+  for (const std::string& file : {profile_at("-7.25", "-1"), profile_at("-3", "12"), content(scratch("far.pickle"))}) {
+    const Trace trace = read_one(file, kWithColumns);
+    for (const char* name : {"again.trace", "again.tenon"}) {
+      write_trace(trace, scratch(name));
+      EXPECT_EQ(read_traces(scratch(name), kWithColumns).front().columns.times_us, trace.columns.times_us) << name;
+    }
+  }
 }
 
 TEST(EventColumns, ARecorderWritesWhatItIsToldAndWhen) {

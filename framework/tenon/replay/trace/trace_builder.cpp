@@ -57,6 +57,7 @@ void TraceBuilder::count_event() {
 }
 
 void TraceBuilder::at(std::int64_t time_us) {
+  time_us = std::clamp<std::int64_t>(time_us, 0, kMaxTimeUs);  // beyond that no form reads it back
   if (!time_us_) trace_.columns.times_us.assign(trace_.facts.events, time_us);
   time_us_ = time_us;
 }

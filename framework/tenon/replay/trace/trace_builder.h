@@ -37,7 +37,8 @@ class TENON_API TraceBuilder {
   /// Tenon are counted in a note.
   void header(std::string key, std::string value);
 
-  /// When the events from here on were. Those before the first time, as blocks from before the recording, get that one.
+  /// When the events from here on were, from 0 to kMaxTimeUs: the nearest of these. Those before the first time, as
+  /// blocks from before the recording, get that one.
   void at(std::int64_t time_us);
   /// What the allocations from here on are for; those before the first purpose are for kOther.
   void meant_for(Purpose purpose);
