@@ -265,6 +265,17 @@ TEST(ProfilerSteps, AreMarksBeforeTheFirstEventThatIsNotEarlier) {
             "a1 a2 a3");
 }
 
+TEST(ProfilerSteps, AreNotCountedAgainWhereTheirKernelsRan) {
+  const std::vector<std::string> events = {R"({"cat":"user_annotation","name":"ProfilerStep#1","ts":5})",
+                                           instant("10", 16, 1),
+                                           R"({"cat":"gpu_user_annotation","name":"ProfilerStep#1","ts":15})",
+                                           instant("20", 32, 2),
+                                           R"({"name":"ProfilerStep#2","ts":25,"cat":"user_annotation"})",
+                                           R"({"name":"ProfilerStep#2","ts":26,"cat":"gpu_user_annotation"})",
+                                           instant("30", 48, 3)};
+  EXPECT_EQ(told_of(events), "m:ProfilerStep#1 a1 a2 m:ProfilerStep#2 a3");
+}
+
 TEST(ProfilerFailures, AreRequestsBehindTheEventsUpToTheirMoment) {
   const auto failure = [](const std::string& time, std::int64_t bytes) {
     return instant(time, 0, bytes, "", "[OutOfMemory]");

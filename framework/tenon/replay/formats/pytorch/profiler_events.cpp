@@ -102,6 +102,8 @@ class Handler final : public nlohmann::json_sax<Json> {
       is_out_of_memory_ = text == "[OutOfMemory]";
       if (text.starts_with("ProfilerStep#")) step_name_ = text;
     }
+    // Of a step on a GPU the profiler writes a second one, of when its kernels ran there.
+    if (is_in_event() && depth_ == event_depth_ && key_ == "cat") is_on_gpu_ = text == "gpu_user_annotation";
     if (wanted() == Field::kAddress) {
       const bool is_hex = text.starts_with("0x");
       const char* const end = text.data() + text.size();
@@ -125,7 +127,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     if (event_depth_ == 0 && !lists_.empty() && lists_.back() == depth_ - 1) {
       event_depth_ = depth_;
       current_ = {};
-      has_bytes_ = has_address_ = has_bad_time_ = is_memory_ = is_out_of_memory_ = false;
+      has_bytes_ = has_address_ = has_bad_time_ = is_memory_ = is_out_of_memory_ = is_on_gpu_ = false;
       step_name_.clear();
     } else if (is_in_event() && depth_ == event_depth_ + 1) {
       is_args_ = key_ == "args";
@@ -219,7 +221,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     return true;
   }
   void finish_event() {
-    if (!step_name_.empty() && !has_bad_time_) found.steps.push_back({current_.time, step_name_});
+    if (!step_name_.empty() && !is_on_gpu_ && !has_bad_time_) found.steps.push_back({current_.time, step_name_});
     if (is_out_of_memory_ && has_bytes_ && !has_bad_time_ && current_.bytes > 0) found.failures.push_back(current_);
     if (!is_memory_) return;
     if (!has_bytes_)
@@ -252,6 +254,7 @@ class Handler final : public nlohmann::json_sax<Json> {
   bool is_args_ = false;
   bool is_memory_ = false;
   bool is_out_of_memory_ = false;
+  bool is_on_gpu_ = false;
   bool has_bytes_ = false;
   bool has_address_ = false;
   bool has_bad_time_ = false;
