@@ -364,6 +364,14 @@ TEST(CapacityCurves, AreReplayedOnceAtEachPoint) {
   ::munmap(made, 4096);
 }
 
+TEST(CapacityCurves, CountAFailureOnceWhereTwoStepsAreRoundedUpToOneCapacity) {
+  const std::vector<Trace> traces{read_one("a 0 1048576 0\nf 0\n")};
+  const CapacityCurve curve =
+      capacity_curve(traces, policy_that_needs(140 * MiB), {.peak_reserved_bytes = 130 * MiB, .is_coarse = true});
+  EXPECT_EQ(curve.safe_from_bytes, 145 * MiB);
+  for (const CapacityPoint& point : curve.points) EXPECT_LE(point.ooms, 1U) << point.capacity_bytes;
+}
+
 TEST(CapacityCurves, GoOnBeyondThePeakInFourStretchesOfEightPoints) {
   const std::vector<Trace> traces{read_one("a 0 3000 0\nf 0\n")};
   const auto top_of = [&](std::uint64_t needed, std::optional<std::uint64_t> target) {

@@ -78,6 +78,7 @@ class Curve {
   void run(const std::set<std::uint64_t>& capacities) {
     std::vector<Job> jobs;
     for (const std::uint64_t capacity : capacities) {
+      if (ooms_.contains(capacity)) continue;  // rounded up to what can be typed, two may be one
       for (const Trace& trace : traces_) {
         Job job{.trace = &trace, .policy = &policy_};
         job.options.capacity_bytes = capacity;
