@@ -307,6 +307,10 @@ TEST(DoctorReport, HeadsItsTableWithTheProgramAndTheMachine) {
                                    format_bytes(env.memory_bytes) + "\n\n");
 }
 
+TEST(DoctorReport, HasAnEmptyListOfTracesWhereNoneWasReplayed) {
+  EXPECT_THAT(diagnosis_report({}, false, "one.trace", TableFormat::kJson, "{}"), testing::HasSubstr("\"traces\": []"));
+}
+
 TEST(DoctorReport, NamesWhatThePeakIsForTheLargestFirst) {
   replay::Diagnosis diagnosis;
   diagnosis.trace = "one";

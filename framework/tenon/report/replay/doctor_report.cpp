@@ -306,6 +306,7 @@ std::string document_of(const std::vector<replay::Diagnosis>& diagnoses, const s
     json = json_of(diagnoses.front(), environment_json);
   } else {
     json = replay::begin_result_document<Json>(environment_json);
+    json["traces"] = Json::array();  // of a file that was interrupted before the first there is none
     for (const replay::Diagnosis& diagnosis : diagnoses) {
       Json part = json_of(diagnosis, environment_json);
       part.erase("schema_version");
