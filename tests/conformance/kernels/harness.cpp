@@ -77,6 +77,14 @@ Tensor Tensor::transposed(int a, int b) const {
   return result;
 }
 
+Tensor Tensor::restrided(const Sizes& sizes, const Sizes& strides) const {
+  Tensor result = *this;
+  result.sizes_ = sizes;
+  result.strides_ = strides;
+  result.view_.rank = static_cast<std::int32_t>(sizes.size());
+  return result;
+}
+
 std::span<char> Tensor::memory() const {
   if (!defined()) return {};
   return {memory_->data() + offset_bytes_, bytes_};

@@ -44,6 +44,8 @@ class Tensor {
   /// Views of the same memory: `count` places of a dimension from `from` on, and two dimensions that change places.
   Tensor narrowed(int dim, i64 from, i64 count) const;
   Tensor transposed(int a, int b) const;
+  /// The same memory from its first element on with other sizes and strides, which stay within it.
+  Tensor restrided(const Sizes& sizes, const Sizes& strides) const;
 
   TensorView view() const;
   /// All bytes that this tensor and its views share.

@@ -151,6 +151,31 @@ TEST(Matmul, BroadcastsABatchWithStrideZero) {
   });
 }
 
+// Rows of all products that follow each other at one distance are no tall matrix yet: they may overlap, or their
+// elements lie apart.
+TEST(Matmul, TakesABatchForOneTallMatrixOnlyWhereItIsOne) {
+  struct Case {
+    Sizes a, a_strides, y_strides;
+  };
+  for_each_bench([](Bench& bench) {
+    for (const Case& c : {Case{{4, 1, 20}, {40, 40, 2}, {17, 17, 1}},    // x[:, None, ::2]
+                          Case{{4, 1, 20}, {20, 20, 1}, {34, 34, 2}},    // the result so
+                          Case{{4, 3, 20}, {3, 1, 3}, {51, 17, 1}},      // x.unfold(0, 20, 1)
+                          Case{{4, 3, 20}, {60, 20, 1}, {51, 1, 3}}}) {  // the result column by column
+      Random random(53);
+      const Tensor a = random_tensor(Dtype::kFloat32, {240}, Layout::kContiguous, random).restrided(c.a, c.a_strides);
+      const Tensor b = random_tensor(Dtype::kFloat32, {1, 20, 17}, Layout::kContiguous, random).expanded({4, 20, 17});
+      const Tensor y = Tensor(Dtype::kFloat32, {204}).restrided({4, c.a[1], 17}, c.y_strides);
+      bench.run("matmul", {y}, {a, b, Tensor()});
+      for (i64 i = 0; i < y.count(); ++i) {
+        const double want = product(a, b, i / (c.a[1] * 17), i / 17 % c.a[1], i % 17);
+        ASSERT_LE(std::fabs(y.real(i) - want), bound(Dtype::kFloat32, 20, want))
+            << c.a[1] << " rows " << c.a_strides[0] << " apart, at " << i;
+      }
+    }
+  });
+}
+
 struct ConvCase {
   Sizes x, w;
   ConvAttributes a;

@@ -42,12 +42,18 @@ bool lie_apart(const Matrix& m, std::int64_t batch) {
   return batch == 1 || m.batch_stride > (m.rows - 1) * m.row_stride + (m.columns - 1) * m.column_stride;
 }
 
-/// One right operand for the whole batch, and rows that follow each other: a single tall product.
+/// One right operand for the whole batch, and rows that follow each other: a single tall product. It has to lie as the
+/// library reads it, too: windows that overlap do not, nor single rows whose elements lie apart.
 void join_batch(Product& p) {
+  const auto joined = [&](Matrix m) {
+    m.rows *= p.batch;
+    return m;
+  };
   const auto follow = [](const Matrix& m) { return m.batch_stride == m.rows * m.row_stride; };
   if (p.batch == 1 || p.b.batch_stride != 0 || !follow(p.a) || !follow(p.y)) return;
+  if (!has_unit_stride(joined(p.a)) || !has_unit_stride(joined(p.y))) return;
   if (p.addend.data != nullptr && !follow(p.addend)) return;
-  for (Matrix* m : {&p.a, &p.y, &p.addend}) m->rows *= p.batch;
+  for (Matrix* m : {&p.a, &p.y, &p.addend}) *m = joined(*m);
   p.batch = 1;
 }
 
