@@ -250,11 +250,16 @@ bool Worker::advance(Group& group) {
   if (begin_collective(group)) has_moved = true;
   if (end_collective(group)) has_moved = true;
   if (const Operation* const current = group.current()) look_after(group, *current);
-  std::erase_if(group.messages, [&](Execution& message) {
-    if (!message.advance()) return false;
-    message.operation()->finish();
-    return has_moved = true;
-  });
+  // One at a time: advance() may throw, and those that it leaves are told of it.
+  for (auto message = group.messages.begin(); message != group.messages.end();) {
+    if (message->advance()) {
+      message->operation()->finish();
+      message = group.messages.erase(message);
+      has_moved = true;
+    } else {
+      ++message;
+    }
+  }
   for (const Execution& message : group.messages) look_after(group, *message.operation());
   return has_moved;
 }

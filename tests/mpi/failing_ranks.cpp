@@ -4,9 +4,11 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,6 +75,25 @@ void disagree(Communicator& ranks, const std::string& how) {
   if (how == "root") ranks.broadcast(buffer, 1)->wait();
 }
 
+/// Rank 0 receives what is right, what never comes, and what is of another dtype.
+void refuse_one_among_others(Communicator& ranks) {
+  std::vector<float> values(8), never(8), other(8);
+  const CommBuffer right{.data = values.data(), .count = 8}, missing{.data = never.data(), .count = 8};
+  std::vector<std::shared_ptr<Work>> works;
+  if (ranks.rank() == 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 0 looks less often by then: it sees both
+    works.push_back(ranks.send(right, 0, /*tag=*/0));
+    works.push_back(ranks.send({.data = other.data(), .count = 8, .dtype = Dtype::kInt32}, 0, /*tag=*/2));
+  }
+  if (ranks.rank() == 0) {
+    works.push_back(ranks.receive(right, 2, /*tag=*/0));
+    works.push_back(ranks.receive(missing, 2, /*tag=*/1));
+    works.push_back(ranks.receive({.data = other.data(), .count = 8}, 2, /*tag=*/2));
+  }
+  if (!works.empty()) works.back()->wait();
+  ranks.barrier()->wait();
+}
+
 /// What rank 2 does in place of its second reduction.
 void go_wrong(std::shared_ptr<Communicator>& ranks, const std::string& how) {
   if (how == "killed") ::raise(SIGKILL);
@@ -119,6 +140,7 @@ int main(int, char** words) {
       if (rank == 0) ranks->receive({.data = values.data(), .count = 8}, 2)->wait();
       ranks->barrier()->wait();
     }
+    if (how == "message-among") refuse_one_among_others(*ranks);
     if (how == "long-message") {
       std::vector<float> values(8);
       if (rank == 2) ranks->send({.data = values.data(), .count = 8}, 0)->wait();

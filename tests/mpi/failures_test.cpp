@@ -206,6 +206,15 @@ TEST(MpiFailures, AMessageOfAnotherLengthOrDtypeThanItsReceiverExpectsIsRefused)
               HasSubstr("receive of 32 bytes from rank 2 (tag 0): 8 int32 came, not the 8 float32: send and"));
 }
 
+TEST(MpiFailures, AMessageThatIsRefusedBesideOneThatIsDoneAndOneThatIsNotIsSaidAndNothingElse) {
+  const Ended ended = ranks_with("message-among", "mpi:timeout=600");
+  EXPECT_THAT(ended.text,
+              HasSubstr("receive of 32 bytes from rank 2 (tag 2): 8 int32 came, not the 8 float32: send and receive "));
+  EXPECT_THAT(ended.text, testing::Not(HasSubstr("ignal")));
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_LT(ended.seconds, kBound);
+}
+
 TEST(MpiFailures, WithoutAFailureAllEndWell) {
   const Ended ended = ranks_with("nothing", "mpi:timeout=60");
   EXPECT_EQ(ended.code, 0) << ended.text;
