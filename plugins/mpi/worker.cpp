@@ -189,17 +189,20 @@ bool Worker::is_over() {
   const auto now = Clock::now();
   if (leaving_since_ == Clock::time_point{}) leaving_since_ = now;
   if (has_failed_) return true;
-  if (!std::exchange(has_said_bye_, true)) {
-    tell_of_leaving();
-    control_->send_to_all({.kind = ControlMessage::kBye});
+  try {
+    if (!std::exchange(has_said_bye_, true)) {
+      tell_of_leaving();
+      control_->send_to_all({.kind = ControlMessage::kBye});
+    }
+    if (now <= leaving_since_ + settings_.timeout) {
+      for (int rank = 0; rank < peers_->size(); ++rank)
+        if (!has_gone_[static_cast<std::size_t>(rank)] && !peers_->has_ended(rank)) return false;
+      return control_->is_flushed();
+    }
+  } catch (const std::exception&) {  // nobody waits here any more who could be told
   }
-  if (now > leaving_since_ + settings_.timeout) {
-    has_failed_ = true;  // MPI_Finalize would wait for them too
-    return true;
-  }
-  for (int rank = 0; rank < peers_->size(); ++rank)
-    if (!has_gone_[static_cast<std::size_t>(rank)] && !peers_->has_ended(rank)) return false;
-  return control_->is_flushed();
+  has_failed_ = true;  // MPI_Finalize would wait for them too
+  return true;
 }
 
 void Worker::see_groups_locked() {
@@ -343,7 +346,7 @@ void Worker::fail(const DistributedError& error, bool tell_others) {
     }
     const auto deadline = Clock::now() + kTellTime;
     while (!control_->is_flushed() && Clock::now() < deadline) std::this_thread::sleep_for(microseconds(100));
-  } catch (const DistributedError&) {  // MPI itself is of no use any more
+  } catch (const std::exception&) {  // MPI itself is of no use any more, or there is no memory for a message
   }
   {
     const std::lock_guard lock(mutex_);
