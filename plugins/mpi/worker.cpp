@@ -121,7 +121,7 @@ Group* Worker::divide(Group& group, const std::vector<int>& members) {
   made->text = fmt::format(" among ranks {}", fmt::join(made->ranks, ", "));
   {
     const std::lock_guard lock(mutex_);
-    made->id = (group.id * 1'000'003 + ++group.groups_made) * 4'099 + (is_in ? made->ranks.front() : 0) + 1;
+    made->id = id_of_group(group.id, ++group.groups_made, is_in ? made->ranks.front() : 0);
   }
   submit(group, {.kind = CommKind::kBarrier, .dtype = Dtype::kUInt8},
          [&group, made, color = is_in ? members.front() : MPI_UNDEFINED] {

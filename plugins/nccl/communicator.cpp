@@ -11,6 +11,7 @@
 
 #include "types.h"
 
+#include <tenon/comm/missing_ranks.h>
 #include <tenon/comm/rank_environment.h>
 #include <tenon/device/device_state.h>
 
@@ -90,7 +91,7 @@ std::shared_ptr<Communicator> NcclCommunicator::make_group(const std::vector<int
   if (members.empty()) return nullptr;
   Meeting::Group group;
   for (const int member : members) group.ranks.push_back(shared_->group.ranks[static_cast<std::size_t>(member)]);
-  group.id = (shared_->group.id * 1'000'003 + number) * 4'099 + group.ranks.front() + 1;
+  group.id = id_of_group(shared_->group.id, number, group.ranks.front());
   group.text = fmt::format(" among ranks {}", fmt::join(group.ranks, ", "));
   std::copy_n(ids.data() + sizeof id.internal * static_cast<std::size_t>(members.front()), sizeof id.internal,
               id.internal);

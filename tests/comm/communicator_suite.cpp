@@ -219,6 +219,16 @@ TEST(CommunicatorSuite, AGroupIsDividedAgainAndOutlivesTheOneItCameFrom) {
   EXPECT_EQ(summed(*inner, 1), inner->size());
 }
 
+TEST(CommunicatorSuite, GroupsAreDividedAsOftenAsOneLikes) {
+  std::shared_ptr<Communicator> group = ranks()->split(0);
+  for (int level = 0; level < 4; ++level) {
+    const auto halves = group->split(rank() / 2);
+    group = group->split(0);
+    EXPECT_EQ(summed(*group, 1), 4) << level;
+    EXPECT_EQ(summed(*halves, rank()), rank() < 2 ? 1 : 5) << level;
+  }
+}
+
 TEST(CommunicatorSuite, EveryRankMayNameItsGroup) {
   const std::vector<int> mine = rank() < 2 ? std::vector<int>{1, 0} : std::vector<int>{2, 3};
   const auto group = ranks()->new_group(mine);
