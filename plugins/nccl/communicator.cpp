@@ -257,7 +257,8 @@ void NcclCommunicator::open_device() {
 std::shared_ptr<Operation> NcclCommunicator::made(CommRequest request, std::int64_t number) {
   const auto timeout = request.options.timeout.count() > 0 ? request.options.timeout : timeout_;
   if (request.kind != CommKind::kBarrier) open_device();
-  auto staging = request.kind == CommKind::kBarrier ? nullptr : Staging::of(request, *device_, host_stream_, size());
+  auto staging =
+      request.kind == CommKind::kBarrier ? nullptr : Staging::of(request, *device_, host_stream_, stream_, size());
   if (staging) request.options.stream = host_stream_;
   auto operation = std::make_shared<Operation>(shared_, request, number, timeout);
   operation->go_through(std::move(staging));

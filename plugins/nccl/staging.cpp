@@ -7,13 +7,14 @@
 
 namespace tenon::nccl {
 
-std::shared_ptr<Staging> Staging::of(CommRequest& request, DeviceState& device, StreamRef stream, int ranks) {
+std::shared_ptr<Staging> Staging::of(CommRequest& request, DeviceState& device, StreamRef stream, StreamRef operations,
+                                     int ranks) {
   const void* const some = request.input != nullptr ? request.input : request.output;
   if (request.count == 0 || is_device_memory(some)) return nullptr;
-  return std::shared_ptr<Staging>(new Staging(request, device, stream, ranks));
+  return std::shared_ptr<Staging>(new Staging(request, device, stream, operations, ranks));
 }
 
-Staging::Staging(CommRequest& request, DeviceState& device, StreamRef stream, int ranks)
+Staging::Staging(CommRequest& request, DeviceState& device, StreamRef stream, StreamRef operations, int ranks)
     : device_(device), stream_(stream), allocator_(device.shared_allocator()) {
   const std::size_t part = request.count * size_of(request.dtype), all = part * static_cast<std::size_t>(ranks);
   const std::size_t input = request.kind == CommKind::kReduceScatter ? all : part;
@@ -21,6 +22,7 @@ Staging::Staging(CommRequest& request, DeviceState& device, StreamRef stream, in
   // Behind each other: no kind of operation then reads what it writes.
   const std::size_t second = (input + 255) / 256 * 256;
   block_ = allocator_->allocate({.bytes = second + output, .stream = stream, .purpose = Purpose::kWorkspace});
+  allocator_->record_use(block_, operations);
   auto* const place = static_cast<std::byte*>(block_.data);
   const void* const read = request.kind == CommKind::kBroadcast ? request.output : request.input;
   if (read != nullptr) device.driver().copy(place, read, input, CopyKind::kHostToDevice, stream);

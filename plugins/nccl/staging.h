@@ -15,8 +15,10 @@ namespace tenon::nccl {
 class Staging {
  public:
   /// Null where the request's buffers are of the device. Else the request is changed to read and write here; what it
-  /// reads is copied on `stream`, which the operation has to come after. `ranks`: how many there are.
-  static std::shared_ptr<Staging> of(CommRequest& request, DeviceState& device, StreamRef stream, int ranks);
+  /// reads is copied on `stream`, which the operation has to come after. `operations`: the stream that it runs on, also
+  /// where nobody keeps this until it is done. `ranks`: how many there are.
+  static std::shared_ptr<Staging> of(CommRequest& request, DeviceState& device, StreamRef stream, StreamRef operations,
+                                     int ranks);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -25,7 +27,7 @@ class Staging {
   void bring_back();
 
  private:
-  Staging(CommRequest& request, DeviceState& device, StreamRef stream, int ranks);
+  Staging(CommRequest& request, DeviceState& device, StreamRef stream, StreamRef operations, int ranks);
 
   DeviceState& device_;
   StreamRef stream_;

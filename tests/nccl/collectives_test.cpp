@@ -14,6 +14,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -52,6 +56,20 @@ TEST(Nccl, BuffersInHostMemoryGoThroughTheDevice) {
   const Tensor tensor = tenon::ones({3});
   distributed::all_reduce(*ranks(), tensor)->wait();
   EXPECT_EQ(tensor[2].item<float>(), 4);
+}
+
+TEST(Nccl, OperationsOnHostMemoryThatNobodyWaitsForKeepTheirPlaceOnTheDevice) {
+  constexpr std::size_t kCount = 4096;
+  std::vector<std::vector<float>> values;
+  std::vector<std::shared_ptr<Work>> works;
+  for (int i = 0; i < 8; ++i) {
+    values.emplace_back(kCount, ranks()->rank() == 1 ? static_cast<float>(i + 1) : 0.0F);
+    auto work = ranks()->broadcast({.data = values.back().data(), .count = kCount}, /*root=*/1);
+    if (ranks()->rank() != 1) works.push_back(std::move(work));  // the root knows its values
+  }
+  for (const auto& work : works) work->wait();
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)], std::vector<float>(kCount, i + 1.0F)) << i;
+  ranks()->monitored_barrier(std::chrono::seconds(60));
 }
 
 TEST(Nccl, OperationsAreQueuedAndTheHostGoesOn) {
