@@ -80,7 +80,14 @@ void Operation::wait(std::chrono::milliseconds timeout) {
     const bool seems_done = is_done();
     if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
     if (seems_done) return;
-    if (Clock::now() - begin > limit) shared_->meeting.report_late(shared_->group, number_, text(), limit);
+    if (Clock::now() - begin > limit) {
+      if (timeout.count() > 0 && Clock::now() - submitted_ < timeout_)
+        throw DistributedError(
+            fmt::format("{}: {} is not done after {:.1f} s: wait again, or longer", shared_->meeting.own_text(), text(),
+                        std::chrono::duration<double>(Clock::now() - submitted_).count()),
+            {});
+      shared_->meeting.report_late(shared_->group, number_, text(), limit);
+    }
     std::this_thread::sleep_for(pause);
   }
 }

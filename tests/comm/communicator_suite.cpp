@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <vector>
 
 namespace tenon::test::communicator_suite {
@@ -127,6 +129,23 @@ TEST(CommunicatorSuite, WhatWasComputedBeforeIsSentAndWhatComesAfterSeesTheResul
     x = x / 4;
   }
   EXPECT_EQ(values_of(x)[4095], 63);
+}
+
+TEST(CommunicatorSuite, AWaitThatIsTooShortSaysSoAndMayBeRepeated) {
+  const auto beside = ranks()->split(0);
+  const Tensor values = filled(4, 1);
+  if (rank() != 0) beside->barrier()->wait();  // they come once rank 0 has waited in vain
+  const auto work = distributed::all_reduce(*ranks(), values);
+  if (rank() == 0) {
+    EXPECT_THAT([&] { work->wait(std::chrono::milliseconds(1)); },
+                testing::Throws<DistributedError>(
+                    testing::AllOf(testing::Property(&DistributedError::ranks, testing::IsEmpty()),
+                                   testing::Property(&Error::what, testing::HasSubstr("wait again, or longer")))));
+    EXPECT_FALSE(work->is_completed());
+    beside->barrier()->wait();
+  }
+  work->wait();
+  EXPECT_EQ(values_of(values), std::vector<double>(4, 4));
 }
 
 TEST(CommunicatorSuite, ABarrierEndsWhenAllHaveComeToIt) {
