@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -27,6 +28,24 @@ double most_of(const Tensor& x) { return x.to(kFloat64).max().item<double>(); }
 /// Whole, and with gaps and its dims the other way round in memory.
 std::vector<Tensor> layouts(const TensorOptions& options) {
   return {empty({200, kMany / 200}, options), empty({kMany / 200, 400}, options).slice(1, 0, 400, 2).t()};
+}
+
+TEST(RandomDraws, OfUniformNumbersStayBelowTheirUpperBoundInEveryDtype) {
+  manual_seed(6);
+  for (const auto& [dtype, last_odd] : {std::pair{kFloat16, 2047.0},
+                                        {kBFloat16, 255.0},
+                                        {kFloat32, 16'777'215.0},
+                                        {kFloat64, 9'007'199'254'740'991.0}}) {
+    const TensorOptions options(dtype);
+    EXPECT_LT(most_of(rand({kMany}, options)), 1) << name_of(dtype);
+    EXPECT_GE(least_of(empty({kMany}, options).uniform_(-2, -1)), -2) << name_of(dtype);
+    EXPECT_LT(most_of(empty({kMany}, options).uniform_(-2, -1)), -1) << name_of(dtype);
+    EXPECT_LT(most_of(empty({kMany}, options).uniform_(-1, 0)), 0) << name_of(dtype);
+    // Between two neighbours there is the lower one alone.
+    const Tensor x = empty({kMany}, options).uniform_(last_odd, last_odd + 1);
+    EXPECT_EQ(least_of(x), last_odd) << name_of(dtype);
+    EXPECT_EQ(most_of(x), last_odd) << name_of(dtype);
+  }
 }
 
 TEST(RandomDraws, HaveTheBoundsAndMomentsAskedForInEveryLayout) {

@@ -24,9 +24,10 @@ inline double minus_log_unit64(u32 word) { return -math::log((static_cast<double
 
 // Fills lanes of n <= kChunk elements whose first has block number `block`.
 void uniform_f32(float* out, const Words& w, i64 n, const RandomAttributes& r) {
-  const float a = static_cast<float>(r.a), width = static_cast<float>(r.b - r.a);
+  const float a = static_cast<float>(r.a), width = static_cast<float>(r.b - r.a), most = static_cast<float>(r.most);
   for (i64 i = 0; i < n; ++i) {
-    out[i] = math::mad(width, static_cast<float>(static_cast<i32>(w.word[i] >> 8)) * 0x1p-24f, a);
+    const float drawn = math::mad(width, static_cast<float>(static_cast<i32>(w.word[i] >> 8)) * 0x1p-24f, a);
+    out[i] = drawn < most ? drawn : most;
   }
 }
 void normal_f32(float* out, const Words& w, i64 n, const RandomAttributes& r) {
@@ -96,7 +97,8 @@ void uniform(KernelContext&, Views outputs, Views, const void* attributes) {
   generate<double>(y, Lane::kF64, 2, r, [&](double* out, const Words& w, i64 n, i64) {
     for (i64 i = 0; i < n; ++i) {
       const u64 bits = (u64{w.word[2 * i + 1]} << 32 | w.word[2 * i]) >> 11;
-      out[i] = r.a + (r.b - r.a) * (static_cast<double>(bits) * 0x1p-53);
+      const double drawn = r.a + (r.b - r.a) * (static_cast<double>(bits) * 0x1p-53);
+      out[i] = drawn < r.most ? drawn : r.most;
     }
   });
 }

@@ -31,13 +31,16 @@ __device__ inline double minus_log_unit(u32 word, double) { return -log((static_
 template <class C>
 struct Uniform {
   static constexpr int kWords = sizeof(C) == 8 ? 2 : 1;
-  C low, width;
+  C low, width, most;
   __device__ C value(const PhiloxBlock& words, int k, i64) const {
+    C part;
     if constexpr (kWords == 2) {
-      return low + width * (static_cast<C>(words.pair(k) >> 11) * static_cast<C>(0x1p-53));
+      part = static_cast<C>(words.pair(k) >> 11) * static_cast<C>(0x1p-53);
     } else {
-      return low + width * (static_cast<C>(words.word[k] >> 8) * static_cast<C>(0x1p-24));
+      part = static_cast<C>(words.word[k] >> 8) * static_cast<C>(0x1p-24);
     }
+    const C drawn = low + width * part;
+    return drawn < most ? drawn : most;
   }
 };
 
@@ -116,7 +119,7 @@ void uniform(KernelContext& context, Views outputs, Views, const void* attribute
   const RandomAttributes& r = given(attributes);
   floats_only("uniform", outputs[0].dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    fill<T>(context, outputs[0], r, Uniform<C>{static_cast<C>(r.a), static_cast<C>(r.b - r.a)});
+    fill<T>(context, outputs[0], r, Uniform<C>{static_cast<C>(r.a), static_cast<C>(r.b - r.a), static_cast<C>(r.most)});
   });
 }
 

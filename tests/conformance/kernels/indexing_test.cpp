@@ -365,6 +365,20 @@ std::uint32_t word(const RandomAttributes& r, i64 i) {
   return block[i % 4];
 }
 
+TEST(RandomNumbers, OfAUniformRangeAreNoMoreThanTheMostAskedFor) {
+  for_each_bench([](Bench& bench) {
+    for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+      RandomAttributes r{.seed = 5, .offset = 3};
+      r.most = 0.99609375;  // before 1 in bfloat16
+      Tensor y(dtype, {20011});
+      bench.run("uniform", {y}, {}, &r);
+      double highest = 0;
+      for (i64 i = 0; i < y.count(); ++i) highest = std::max(highest, y.real(i));
+      EXPECT_EQ(highest, r.most) << name_of(dtype);
+    }
+  });
+}
+
 TEST(RandomNumbers, AreTheOnesThatTheNoteFixes) {
   // The published vector: counter and key of zeros.
   std::uint32_t zero[4];

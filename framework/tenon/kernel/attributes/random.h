@@ -5,6 +5,7 @@
 #include <tenon/kernel/attributes/scalar.h>
 
 #include <cstdint>
+#include <limits>
 
 namespace tenon {
 
@@ -18,7 +19,8 @@ struct SequenceAttributes {
 
 /// Note [Same numbers on every device]: element i of a contiguous output takes the Philox4x32-10 block with key = seed
 /// (low, high) and counter = (offset + i / 4) as 128 bits (low two words; high two words zero); its word is i % 4.
-///   uniform     float32/16: a + (b - a) * (word >> 8) * 2^-24;
+///   uniform     no more than `most`, which is below b, whatever is rounded;
+///               float32/16: a + (b - a) * (word >> 8) * 2^-24;
 ///               float64: two words: block (offset + i / 2), words 2 * (i % 2) (low) and the next (high), 53 bits.
 ///   normal      Box-Muller on pairs: elements 2j and 2j + 1 of the block share u1, u2 (the words 2j and 2j + 1 as
 ///               (word + 1) * 2^-32 in double for u1, word * 2^-32 for u2); even: cos, odd: sin. mean a, deviation b.
@@ -35,7 +37,8 @@ struct RandomAttributes {
   double b = 1;
   std::int64_t low = 0;
   std::int64_t high = 1;
-  const ReplayCounters* replay = nullptr;  ///< adds to seed and offset; null: nothing does
+  const ReplayCounters* replay = nullptr;                 ///< adds to seed and offset; null: nothing does
+  double most = std::numeric_limits<double>::infinity();  ///< a number of the output's dtype
 };
 
 }  // namespace tenon

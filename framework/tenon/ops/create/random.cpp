@@ -1,4 +1,5 @@
 // Random numbers: every draw takes its positions of a generator's Philox stream. Declared in factory.h and tensor.h.
+#include <tenon/core/half.h>
 #include <tenon/kernel/attributes/random.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/create/randint_like.h>
@@ -8,6 +9,9 @@
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace tenon {
@@ -45,6 +49,30 @@ Tensor& fill_random(OperatorId op, const Tensor& self, const RandomAttributes& a
   return const_cast<Tensor&>(self);
 }
 
+/// The next smaller one of the numbers that T has.
+template <class T>
+float next_below(T number) {
+  const bool is_negative = (number.bits & 0x8000u) != 0;
+  if (number.bits == 0) return T::from_bits(0x8001);
+  return T::from_bits(static_cast<std::uint16_t>(is_negative ? number.bits + 1 : number.bits - 1));
+}
+
+/// The largest number of the dtype below the bound, which is finite.
+double largest_below(double bound, Dtype dtype) {
+  const auto of_two = [bound](double rounded, double smaller) { return rounded < bound ? rounded : smaller; };
+  const auto single = static_cast<float>(bound);
+  switch (dtype) {
+    case kFloat16:
+      return of_two(Half(single), next_below(Half(single)));
+    case kBFloat16:
+      return of_two(BFloat16(single), next_below(BFloat16(single)));
+    case kFloat32:
+      return of_two(single, std::nextafter(single, -std::numeric_limits<float>::infinity()));
+    default:
+      return std::nextafter(bound, -std::numeric_limits<double>::infinity());
+  }
+}
+
 Tensor plain_empty(IntArrayRef sizes, const TensorOptions& options) {
   return empty(sizes, options.requires_grad(std::nullopt));
 }
@@ -61,6 +89,8 @@ Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> genera
   RandomAttributes attributes = draw(*this, generator);
   attributes.a = from;
   attributes.b = to;
+  // A number just below `to` would be rounded to it, of 16 bits one in a thousand.
+  if (from < to && std::isfinite(to)) attributes.most = std::max(from, largest_below(to, scalar_type()));
   return fill_random(TENON_OP("uniform"), *this, attributes);
 }
 Tensor& Tensor::normal_(double mean, double deviation, std::optional<Generator> generator) const {
