@@ -242,6 +242,18 @@ std::function<Result(CudaStream)> NcclCommunicator::call_of(const CommRequest& r
   return [](CudaStream) { return kSuccess; };
 }
 
+/// NCCL would read and write it from this rank's device, which may not reach it: that ends the device for the process.
+void NcclCommunicator::check_memory(const CommRequest& request) const {
+  for (const void* const address : {request.input, static_cast<const void*>(request.output)}) {
+    const int device = address == nullptr || request.count == 0 ? -1 : device_of(address);
+    if (device < 0 || device == ordinal_) continue;
+    throw Error(
+        fmt::format("{}: {}: its memory is of cuda:{}, and this rank's communicator works on cuda:{}: move the "
+                    "values there, or say distributed.nccl.device",
+                    shared_->meeting.own_text(), name_of(request.kind), device, ordinal_));
+  }
+}
+
 /// With the first operation, since a device that is open keeps its allocator: a program meets its ranks before it says
 /// which one that is.
 void NcclCommunicator::open_device() {
@@ -270,6 +282,7 @@ std::shared_ptr<Operation> NcclCommunicator::made(CommRequest request, std::int6
 
 std::shared_ptr<Work> NcclCommunicator::start(const CommRequest& request) {
   if (const auto failure = shared_->meeting.failure()) throw DistributedError(*failure);
+  check_memory(request);
   if (request.kind == CommKind::kSend || request.kind == CommKind::kReceive) {
     if (request.tag != 0)
       throw Error(fmt::format("{}: {}: NCCL pairs sends and receives by their order: leave the tag out, not {}",

@@ -46,6 +46,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator& whole, Meeting::Group group, const UniqueId& id);
   void meet(const UniqueId& id);
   std::shared_ptr<Operation> made(CommRequest request, std::int64_t number);
+  void check_memory(const CommRequest& request) const;
   void open_device();
   void close_device() noexcept;
   void connect(const UniqueId& id);

@@ -74,11 +74,16 @@ CurrentDevice::CurrentDevice(const DeviceContext& context) {
   check(driver().push(context.context_), "cuCtxPushCurrent", context.ordinal_);
 }
 
-bool is_device_memory(const void* address) {
-  constexpr int kMemoryType = 2, kDevice = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE
+int device_of(const void* address) {
+  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_MEMORYTYPE_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+  constexpr int kMemoryType = 2, kDevice = 2, kOrdinal = 9;
   unsigned type = 0;
   const auto number = reinterpret_cast<unsigned long long>(address);
-  return driver().attribute(&type, kMemoryType, number) == 0 && type == kDevice;  // an error: it does not know it
+  if (driver().attribute(&type, kMemoryType, number) != 0 || type != kDevice)
+    return -1;  // an error: it does not know it
+  int ordinal = -1;
+  check(driver().attribute(&ordinal, kOrdinal, number), "cuPointerGetAttribute", ordinal);
+  return ordinal;
 }
 
 CurrentDevice::~CurrentDevice() {

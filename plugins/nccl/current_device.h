@@ -27,7 +27,7 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 };
 
-/// Whether the address is of a device's memory.
-bool is_device_memory(const void* address);
+/// The device whose memory the address is of; -1: of none.
+int device_of(const void* address);
 
 }  // namespace tenon::nccl

@@ -10,7 +10,7 @@ namespace tenon::nccl {
 std::shared_ptr<Staging> Staging::of(CommRequest& request, DeviceState& device, StreamRef stream, StreamRef operations,
                                      int ranks) {
   const void* const some = request.input != nullptr ? request.input : request.output;
-  if (request.count == 0 || is_device_memory(some)) return nullptr;
+  if (request.count == 0 || device_of(some) >= 0) return nullptr;
   return std::shared_ptr<Staging>(new Staging(request, device, stream, operations, ranks));
 }
 

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,18 @@ TEST(Nccl, ADtypeAndATagThatNcclLacksAreRefused) {
       [&] { ranks()->send(two, (ranks()->rank() + 1) % 4, /*tag=*/3)->wait(); },
       ThrowsMessage<Error>(HasSubstr("NCCL pairs sends and receives by their order: leave the tag out, not 3")));
   ranks()->barrier()->wait();
+}
+
+TEST(Nccl, MemoryOfAnotherDeviceThanTheRanksIsRefused) {
+  const int own = rank_environment().local_rank, other = (own + 1) % 4;
+  const Tensor values = tenon::ones({4}).to(Device(DeviceType::named("cuda"), static_cast<DeviceIndex>(other)));
+  EXPECT_THAT([&] { distributed::all_reduce(*ranks(), values)->wait(); },
+              ThrowsMessage<Error>(HasSubstr("all_reduce: its memory is of cuda:" + std::to_string(other) +
+                                             ", and this rank's communicator works on cuda:" + std::to_string(own) +
+                                             ": move the values there")));
+  const Tensor mine = tenon::ones({4}).to(device());
+  distributed::all_reduce(*ranks(), mine)->wait();  // nobody is behind the others
+  EXPECT_EQ(mine.to(kCPU)[3].item<float>(), 4);
 }
 
 /// One step of a small net, with `Model` around it: the gradient of its first weight.

@@ -20,12 +20,18 @@ Function* entry(const char* name, unsigned version) {
 
 extern "C" {
 
-/// Which memory it is; of pageable memory it knows nothing.
+/// Which memory it is, and whose; of pageable memory it knows nothing.
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   Call call("cuPointerGetAttribute", Call::Needs::kNothing);
-  expect(call, attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE, "no other attribute is emulated");
-  if (!call.machine().space.is_device(reinterpret_cast<const void*>(address))) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<CUmemorytype*>(value) = CU_MEMORYTYPE_DEVICE;
+  const bool is_type = attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  expect(call, is_type || attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, "no other attribute is emulated");
+  const Extent* const extent = call.machine().space.holding(address);
+  if (!call.machine().space.is_device(reinterpret_cast<const void*>(address)) || (!is_type && extent == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (is_type)
+    *static_cast<CUmemorytype*>(value) = CU_MEMORYTYPE_DEVICE;
+  else
+    *static_cast<int*>(value) = extent->owner;
   return CUDA_SUCCESS;
 }
 
