@@ -161,6 +161,7 @@ TEST(Matmul, TakesABatchForOneTallMatrixOnlyWhereItIsOne) {
     for (const Case& c : {Case{{4, 1, 20}, {40, 40, 2}, {17, 17, 1}},    // x[:, None, ::2]
                           Case{{4, 1, 20}, {20, 20, 1}, {34, 34, 2}},    // the result so
                           Case{{4, 3, 20}, {3, 1, 3}, {51, 17, 1}},      // x.unfold(0, 20, 1)
+                          Case{{4, 1, 20}, {1, 1, 1}, {17, 17, 1}},      // the same of one column
                           Case{{4, 3, 20}, {60, 20, 1}, {51, 1, 3}}}) {  // the result column by column
       Random random(53);
       const Tensor a = random_tensor(Dtype::kFloat32, {240}, Layout::kContiguous, random).restrided(c.a, c.a_strides);

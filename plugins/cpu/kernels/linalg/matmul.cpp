@@ -178,8 +178,9 @@ void multiply(Room& room, const Operands& o, Dtype compute) {
   if (o.has_addend && o.addend.data != target->data) level_functions().copy(*target, o.addend);
 
   Batch left = batch_of(*a), right = batch_of(*b), product = batch_of(*target);
-  // One right operand for the whole batch, rows that follow each other: a single tall product.
+  // One right operand for the whole batch, rows that follow each other and do not overlap: a single tall product.
   if (product.count > 1 && right.step == 0 && !integer && row_major && left.matrix.column_stride == 1 &&
+      left.matrix.row_stride >= left.matrix.columns && product.matrix.row_stride >= product.matrix.columns &&
       left.step == left.matrix.rows * left.matrix.row_stride &&
       product.step == product.matrix.rows * product.matrix.row_stride) {
     left.matrix.rows *= product.count;
