@@ -50,6 +50,15 @@ TEST_F(Scheduled, OneCycleWithoutARiseBeginsAtItsHighest) {
   EXPECT_DOUBLE_EQ(lr(), 0.5);
 }
 
+TEST_F(Scheduled, OneCycleOfWhichNoStepRisesBeginsOnTheWayDownAsPyTorchs) {
+  optim::OneCycleLR long_one(sgd, 0.5, 10, /*pct_start=*/0.0);
+  EXPECT_NEAR(lr(), 0.4877641780172721, 1e-12);
+  optim::OneCycleLR short_one(sgd, 0.5, 2, /*pct_start=*/0.0);
+  EXPECT_NEAR(lr(), 0.250001, 1e-12);
+  optim::OneCycleLR single(sgd, 0.5, 1);
+  EXPECT_NEAR(lr(), 2e-6, 1e-12);
+}
+
 TEST_F(Scheduled, APlateauOfNansLowersTheRate) {
   optim::ReduceLROnPlateauScheduler schedule(sgd, optim::ReduceLROnPlateauScheduler::min, 0.5f, 1);
   for (int step = 0; step < 6; ++step) schedule.step(std::numeric_limits<float>::quiet_NaN());

@@ -128,7 +128,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, std::int64_t total_s
   expect_at_least_1("OneCycleLR", "total_steps", total_steps);
   if (!(pct_start >= 0 && pct_start <= 1))
     throw Error(fmt::format("OneCycleLR: pct_start should be between 0 and 1, got {}", pct_start));
-  for (auto& group : optimizer.param_groups()) group.options().set_lr(max_lr / div_factor);
+  const std::vector<double> rates = OneCycleLR::get_lrs();  // the lowest, unless no step rises
+  for (std::size_t i = 0; i < rates.size(); ++i) optimizer.param_groups()[i].options().set_lr(rates[i]);
 }
 std::vector<double> OneCycleLR::get_lrs() {
   const double lowest = max_lr_ / div_factor_, last = lowest / final_div_factor_;
