@@ -30,6 +30,17 @@ TEST(FoldedStacks, BeginWithTheProgramsFunctionsTheOutermostFirst) {
   EXPECT_EQ(text_of(path), "main;inner;a:b;aten::mm 7\n");
 }
 
+TEST(FoldedStacks, AddUpWhatIsShorterThanAMicrosecond) {
+  profiler::Recording recording;
+  for (int i = 0; i < 10; ++i) recording.events.push_back({.name = "aten::add", .self_ns = 400, .self_device_us = 0.3});
+  recording.events.push_back({.name = "aten::mul", .self_ns = 499});
+  const std::string path = scratch_folder() + "short.txt";
+  profiler::write_folded_stacks(recording, path, "self_cpu_time_total");
+  EXPECT_EQ(text_of(path), "aten::add 4\n");
+  profiler::write_folded_stacks(recording, path, "self_device_time_total");
+  EXPECT_EQ(text_of(path), "aten::add 3\n");
+}
+
 TEST(FoldedStacks, HaveAnEventBelowTheCallsThatHadComeToItWhateverTheirLines) {
   profiler::Recording recording;
   recording.events = {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -100,24 +101,23 @@ void write_folded_stacks(const Recording& recording, const std::string& path, st
                     "options of the profiler",
                     metric_name));
   Folder folder(recording);
-  std::map<std::string, std::int64_t> weights;
+  std::map<std::string, double> weights;  // of bytes exact: below 2^53
   if (metric == Metric::kCpuTime || metric == Metric::kDeviceTime) {
     for (std::size_t i = 0; i < recording.events.size(); ++i) {
       const Event& event = recording.events[i];
       if (!is_visible(event.kind)) continue;
-      const double us = metric == Metric::kCpuTime ? static_cast<double>(event.self_ns) / 1000 : event.self_device_us;
-      // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative
-      weights[folder.path_of(static_cast<std::int64_t>(i))] += static_cast<std::int64_t>(us + 0.5);
+      weights[folder.path_of(static_cast<std::int64_t>(i))] +=
+          metric == Metric::kCpuTime ? static_cast<double>(event.self_ns) / 1000 : event.self_device_us;
     }
   } else {
     for (const MemoryEvent& event : recording.memory) {
       if (event.bytes <= 0 || event.device.is_cpu() != (metric == Metric::kCpuMemory)) continue;
-      weights[event.event == kNone ? "[memory]" : folder.path_of(event.event)] += event.bytes;
+      weights[event.event == kNone ? "[memory]" : folder.path_of(event.event)] += static_cast<double>(event.bytes);
     }
   }
   replay::OutputFile out(path);
-  for (const auto& [stack, weight] : weights)
-    if (weight > 0) out.write(fmt::format("{} {}\n", stack, weight));
+  for (const auto& [stack, weight] : weights)  // whole where all events of a stack are added up
+    if (const std::int64_t whole = std::llround(weight); whole > 0) out.write(fmt::format("{} {}\n", stack, whole));
   out.close();
 }
 
