@@ -183,6 +183,31 @@ TEST(Profile, LeavesOutWhatWasOpenWhenItBeganAndEndsWhatIsOpenWhenItEnds) {
   EXPECT_GE(rows.find("open")->cpu_time_total, rows.find("aten::ones")->cpu_time_total);
 }
 
+TEST(Profile, MayRecordWhileAnotherDoes) {
+  Profile outer, inner;
+  outer.start();
+  {
+    const profiler::record_function label("both");
+    ones({2});
+    inner.start();
+    for (int i = 0; i < 3; ++i) ones({2});
+    inner.stop();
+    ones({2});
+  }
+  ones({2});
+  outer.stop();
+  EXPECT_EQ(inner.key_averages().find("aten::ones")->count, 3);
+  EXPECT_EQ(outer.key_averages().find("aten::ones")->count, 6);
+  const auto& events = outer.recording().events;
+  EXPECT_EQ(std::ranges::count_if(events, [](const auto& one) { return one.name == "aten::ones" && one.parent == 0; }),
+            5)
+      << "in the label";
+  const auto alone =
+      std::ranges::find_if(events.rbegin(), events.rend(), [](const auto& one) { return one.name == "aten::ones"; });
+  EXPECT_EQ(alone->parent, profiler::kNone);
+  EXPECT_LE(events.front().end_ns, alone->start_ns) << "the label ends before the last one begins";
+}
+
 TEST(Profile, RecordsWhereTheProgramCalledAnOperator) {
   Profile profile({.with_stack = true});
   profile.start();

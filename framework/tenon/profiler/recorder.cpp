@@ -119,10 +119,15 @@ Recorder::~Recorder() {
 ThreadBuffer& Recorder::buffer() {
   if (known.recorder == id_) [[likely]]
     return *known.buffer;
+  const std::uint32_t thread = scopes::thread_number();
   const std::lock_guard lock(mutex_);
-  buffers_.push_back(std::make_unique<ThreadBuffer>());
-  buffers_.back()->thread = scopes::thread_number();
-  known = {id_, buffers_.back().get()};
+  // A thread that tells several recorders remembers the last one's buffer alone.
+  auto found = std::ranges::find(buffers_, thread, [](const auto& lines) { return lines->thread; });
+  if (found == buffers_.end() || thread == 0) {
+    found = buffers_.insert(buffers_.end(), std::make_unique<ThreadBuffer>());
+    (*found)->thread = thread;
+  }
+  known = {id_, found->get()};
   return *known.buffer;
 }
 
