@@ -156,6 +156,8 @@ TEST(Table, HasTheFramesOfACallBelowEachOtherTheEndOfALongOneAlone) {
                 .size(),
             10u)
       << "five frames of nine";
+  EXPECT_THAT(lines_of(rows.table({.max_src_column_width = 2}))[5], HasSubstr("  rd "))
+      << "no room for dots: the end alone, as in PyTorch";
 }
 
 TEST(Table, RefusesANumberOfRowsBelowAll) {

@@ -76,7 +76,8 @@ struct Column {
 
 /// The end of a path that is too long, behind dots.
 std::string trimmed(const std::string& path, std::size_t width) {
-  return path.size() <= width ? path : "..." + path.substr(path.size() - width + 3);
+  if (path.size() <= width) return path;
+  return width <= 3 ? path.substr(path.size() - width) : "..." + path.substr(path.size() - width + 3);
 }
 
 /// A row is one line, whatever a label holds.
