@@ -118,6 +118,27 @@ TEST_F(ResumedRun, GoesOnWhereItsStateCannotBeKept) {
   EXPECT_THAT(sink.notes.front(), HasSubstr("step 3: the state of the run could not be kept"));
 }
 
+// As of the learning rate: what the optimiser is told is the file's that goes on, what it remembers the saved run's.
+TEST_F(ResumedRun, HasTheMomentumAndTheDecayThatItIsGiven) {
+  const std::string file = (folder / "saved").string();
+  const std::vector<std::string> words{"train.optimizer=\"sgd\"", "train.lr=0.1", "train.schedule=\"constant\""};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_course(all).losses;
+  };
+  with({"train.stop_at=4", "train.save=\"" + file + "\""});
+  const std::string resume = "train.resume=\"" + file + "\"";
+  const std::vector<double> same = with({resume});
+  EXPECT_EQ(with({resume, "train.momentum=0.9", "train.weight_decay=0.0"}), same) << "which are the defaults";
+  for (const char* other : {"train.momentum=0.0", "train.weight_decay=0.5", "train.lr=0.01"}) {
+    const std::vector<double> losses = with({resume, other});
+    ASSERT_EQ(losses.size(), same.size());
+    EXPECT_EQ(losses.front(), same.front()) << other << ": the step before the first update";
+    EXPECT_NE(losses.back(), same.back()) << other;
+  }
+}
+
 TEST_F(ResumedRun, TheStateOfAnotherRunIsRefused) {
   state = {.file = folder / "state", .go_on = false};
   stop_at_question(3);

@@ -13,9 +13,11 @@
 
 #include <bit>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::train {
@@ -147,7 +149,11 @@ RunPosition load_run(const std::filesystem::path& path, const RunParts& parts, c
     parts.scaler.load(scale);
   }
   parts.module.load(model);
+  // What it remembers is the saved run's; rates, momentum and decay are those that this run was given.
+  std::vector<std::unique_ptr<optim::OptimizerOptions>> given;
+  for (const auto& group : parts.optimizer.param_groups()) given.push_back(group.options().clone());
   parts.optimizer.load(state);
+  for (std::size_t i = 0; i < given.size(); ++i) parts.optimizer.param_groups()[i].set_options(std::move(given[i]));
   RandomStates generators = random_states();
   for (int i = 0; i < kMaxDeviceTypes; ++i) {
     generators.states[i].seed = std::bit_cast<std::uint64_t>(random.read_integer(fmt::format("seed{}", i)));
