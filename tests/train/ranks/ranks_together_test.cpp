@@ -100,6 +100,22 @@ TEST_F(RanksTogether, OneThatIsToStopEndsAllBehindTheSameStepAndTheyGoOnAsRankZe
   }
 }
 
+// The rank with more examples draws more random numbers than rank 0, whose state is the one that is kept.
+TEST_F(RanksTogether, OfABatchThatDoesNotDivideGoOnAsIfNobodyHadInterruptedThem) {
+  const Words words = {"model.dropout=0.5", "train.batch_size=13"};
+  const nlohmann::json whole = ranks(2, "mlp", words)[0];
+  for (const nlohmann::json& rank : ranks(2, "mlp", words, [&](int rank, Words&) {
+         state.file = folder / "uneven";
+         if (rank == 0) sink.stops = [asked = 0]() mutable { return ++asked == 1; };
+       }))
+    EXPECT_EQ(rank["interrupted"], true) << rank;
+  for (const nlohmann::json& rank : ranks(2, "mlp", words, [&](int, Words&) {
+         state.file = folder / "uneven";
+         state.go_on = true;
+       }))
+    EXPECT_EQ(rank["losses"], whole["losses"]);
+}
+
 /// SplitMix64's next number, as Steele et al. have it.
 std::uint64_t split_mix(std::uint64_t state) {
   std::uint64_t z = state + 0x9e3779b97f4a7c15;

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <map>
 #include <string>
@@ -230,7 +231,8 @@ bool Ranks::any(bool mine) const {
   return one != 0;
 }
 
-// One message for both: a run that breaks off has every rank's memory of the step before.
+// One message for all of it: a run that breaks off has every rank's memory of the step before. Who had more examples of
+// a batch drew more random numbers: all go on behind the most, as a saved state, which is of rank 0, says of everyone.
 bool Ranks::after_step(bool ends, const MemoryStats& mine, std::vector<RankMemory>& all) const {
   if (!are_many()) return ends;
   const auto peak_of = [&](Purpose purpose) {
@@ -243,6 +245,9 @@ bool Ranks::after_step(bool ends, const MemoryStats& mine, std::vector<RankMemor
                                    peak_of(Purpose::kParameter),
                                    peak_of(Purpose::kGradient),
                                    ends ? 1 : 0};
+  const std::size_t facts = own.size();
+  RandomStates random = random_states();
+  for (const auto& state : random.states) own.push_back(std::bit_cast<std::int64_t>(state.offset));
   std::vector<std::int64_t> told(own.size() * static_cast<std::size_t>(size()));
   communicator_
       ->all_gather({.data = told.data(), .count = told.size(), .dtype = kInt64},
@@ -257,7 +262,10 @@ bool Ranks::after_step(bool ends, const MemoryStats& mine, std::vector<RankMemor
                    .peak_parameter_bytes = told[i + 4],
                    .peak_gradient_bytes = told[i + 5]});
     ends = ends || told[i + 6] != 0;
+    std::size_t next = i + facts;
+    for (auto& state : random.states) state.offset = std::max(state.offset, std::bit_cast<std::uint64_t>(told[next++]));
   }
+  set_random_states(random);
   return ends;
 }
 
