@@ -61,6 +61,23 @@ TEST_F(DataParallelRun, GoesOnFromWhereItWasInterrupted) {
   EXPECT_EQ(resumed.devices.size(), 3U);
 }
 
+// Whichever device has no room for a gradient: what the others had computed by then is no part of the second try.
+TEST_F(DataParallelRun, AStepThatIsTakenOnceMoreBeginsWithoutGradientsOnEveryDevice) {
+  const ExperimentResult plain = run_on({kThree});
+  int recovered = 0;
+  for (int nth = 8; nth <= 40; nth += 4) {
+    try {
+      const ExperimentResult survived =
+          run_on({kThree, "allocator.layers=[\"inject\"]", "allocator.inject.purpose=\"gradient\"",
+                  "allocator.inject.nth=" + std::to_string(nth)});
+      recovered += survived.oom_recoveries > 0 ? 1 : 0;
+      EXPECT_TRUE(same_bits(plain.losses, survived.losses)) << "request " << nth;
+    } catch (const OutOfMemory&) {  // nothing was cached that a trim could give back
+    }
+  }
+  EXPECT_GT(recovered, 0);
+}
+
 TEST_F(DataParallelRun, SaysWhatEachDeviceHoldsTheFirstTheMost) {
   const ExperimentResult result = run_on({kThree});
   ASSERT_EQ(result.devices.size(), 3U);

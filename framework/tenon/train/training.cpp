@@ -410,6 +410,7 @@ double Training::step_or_retry(std::int64_t first) {
       if (step_->is_updating()) throw;  // parameters may have changed already
       if (ranks_.are_many()) throw;     // and gradients of this step are with the other ranks already
       model_.module->zero_grad(/*set_to_none=*/true);
+      if (parallel_) parallel_->forget_gradients();
       std::size_t given_back = 0;
       for (const Device& device : config_.devices) given_back += device_state(device).allocator().trim(0);
       if (given_back == 0) throw;  // nothing was cached: a second try would end the same

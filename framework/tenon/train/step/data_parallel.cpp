@@ -85,4 +85,8 @@ void DataParallel::reduce_gradients() {
   }
 }
 
+void DataParallel::forget_gradients() const {
+  for (const Model& copy : copies()) copy.module->zero_grad(/*set_to_none=*/true);
+}
+
 }  // namespace tenon::train

@@ -37,6 +37,8 @@ class DataParallel {
   Tensor mean_loss(const Batch& batch, const std::function<Tensor(const Model& model, const Batch& part)>& loss);
   /// After backward: adds the copies' gradients to those of the first model, and gives theirs back.
   void reduce_gradients();
+  /// Of a step that failed: what gradients the copies have goes, or it would be a part of the next step's.
+  void forget_gradients() const;
 
  private:
   std::vector<Batch> scatter(const Batch& batch) const;
