@@ -258,6 +258,26 @@ TEST(Quantization, ALayerMayBeLeftOut) {
   EXPECT_EQ(q::quantized_layers(*model), 1);
 }
 
+TEST(Quantization, ALayerTakesABatchOfNothingUnderEachScheme) {
+  NoGradGuard no_grad;
+  const Tensor nothing = tenon::zeros({0, 8});
+  const auto check = [&](const char* scheme, const std::function<void(nn::Sequential & model)>& quantize) {
+    nn::Sequential model(nn::Linear(8, 4), nn::ReLU());
+    model->eval();
+    quantize(model);
+    const Tensor y = model->forward(nothing);
+    EXPECT_EQ(y.size(0), 0) << scheme;
+    EXPECT_EQ(y.size(1), 4) << scheme;
+  };
+  check("static", [](nn::Sequential& model) {
+    q::prepare(*model);
+    model->forward(tenon::randn({3, 8}));
+    q::convert(*model);
+  });
+  check("dynamic", [](nn::Sequential& model) { q::quantize_dynamic(*model); });
+  check("weights alone", [](nn::Sequential& model) { q::quantize_weights(*model, 8); });
+}
+
 TEST(Quantization, AttentionKeepsTheProjectionWhoseWeightItReads) {
   NoGradGuard no_grad;
   nn::TransformerEncoderLayer layer(nn::TransformerEncoderLayerOptions(16, 2).dropout(0).dim_feedforward(32));

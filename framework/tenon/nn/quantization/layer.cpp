@@ -62,7 +62,8 @@ quantized::PackedWeight packed_weight(const LayerView& view, const Tensor& scale
 }
 
 quantized::QuantizedTensor at_own_scale(const Tensor& input) {
-  const float low = input.amin().item<float>(), high = input.amax().item<float>();
+  const bool is_empty = input.numel() == 0;  // of which there are no extremes
+  const float low = is_empty ? 0 : input.amin().item<float>(), high = is_empty ? 0 : input.amax().item<float>();
   const OneParameter one = parameters_between(low, high, {});
   return integers_of(input, one.scale, one.zero_point, kUInt8, false);
 }
