@@ -63,6 +63,15 @@ TEST_F(UnknownKind, MayDeclareThatItHoldsNoData) {
   EXPECT_EQ(x.multinomial(2).sizes().vec(), (std::vector<std::int64_t>{2, 2})) << "a check of values is left out";
 }
 
+TEST_F(UnknownKind, WhoseOptionsItRefusesMayBeGivenOthers) {
+  set_backend_option("abacus", "beads", "0");
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(message_of<Error>([] { device_state("abacus:0"); }), "an abacus has beads") << "each time";
+  set_backend_option("abacus", "beads", "3MiB");
+  EXPECT_EQ(ones({4}, TensorOptions().device("abacus:0")).sum().to(Device("cpu")).item<float>(), 4);
+  EXPECT_THROW(empty({1 << 20}, TensorOptions().device("abacus:0")), OutOfMemory) << "4 MiB of 3";
+}
+
 TEST_F(UnknownKind, HoldsDataUnlessItSaysOtherwise) {
   EXPECT_TRUE(holds_data(device_state("abacus:0").driver()));
   EXPECT_TRUE(holds_data(device_state("cpu").driver()));

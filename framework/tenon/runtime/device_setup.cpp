@@ -113,10 +113,16 @@ Backend& configured_backend(const std::string& kind) {
   const Options options = given != all.backend_options.end() ? given->second : Options(backend.options());
   all.configured.push_back(kind);
   lock.unlock();
-  backend.configure(options);
-  if (const std::string like = backend.kernels_like(); !like.empty()) {
-    find_backend(like);  // its plugin brings the kernels
-    share_kernels(DeviceType::named(kind), DeviceType::named(like));
+  try {
+    backend.configure(options);
+    if (const std::string like = backend.kernels_like(); !like.empty()) {
+      find_backend(like);  // its plugin brings the kernels
+      share_kernels(DeviceType::named(kind), DeviceType::named(like));
+    }
+  } catch (...) {
+    lock.lock();
+    std::erase(all.configured, kind);  // other options may suit it
+    throw;
   }
   return backend;
 }
