@@ -244,6 +244,27 @@ TEST_F(Experiment, AStepThatIsTakenOnceMoreDrawsTheSameRandomNumbers) {
   EXPECT_GE(recovered, 5);
 }
 
+// What batch norms remember of a batch, too: the first try has updated some of them.
+TEST_F(Experiment, AStepThatIsTakenOnceMoreUpdatesRunningStatisticsOnce) {
+  const std::vector<std::string> words = {"model.name=\"unet\"", "model.hidden=2", "model.layers=1",
+                                          "train.max_steps=3", "train.micro_batches=2"};
+  const ExperimentResult plain = run(words);
+  int recovered = 0;
+  for (int nth = 60; nth <= 180; nth += 12) {
+    std::vector<std::string> more = words;
+    more.insert(more.end(), {"allocator.layers=[\"inject\"]", "allocator.inject.nth=" + std::to_string(nth),
+                             "allocator.inject.purpose=\"activation\""});
+    try {
+      const ExperimentResult survived = run(more);
+      recovered += survived.oom_recoveries > 0 ? 1 : 0;
+      EXPECT_TRUE(same_bits(plain.losses, survived.losses)) << "request " << nth;
+      EXPECT_EQ(plain.epochs.back().test_loss, survived.epochs.back().test_loss) << "request " << nth;
+    } catch (const OutOfMemory&) {  // nothing was cached, or it was in the test
+    }
+  }
+  EXPECT_GE(recovered, 3);
+}
+
 TEST_F(Experiment, UnderALimitWhatIsCachedIsGivenBackInTheMiddleOfAStepAndTheRunGoesOn) {
   const std::vector<std::string> settings{"model.name=\"lenet\"", "train.batch_size=53", "allocator.layers=[\"limit\"]",
                                           "allocator.limit.bytes=\"44MiB\""};

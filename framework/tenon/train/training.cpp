@@ -2,6 +2,7 @@
 // Long: what a run goes through, in the order in which it happens.
 #include <tenon/train/training.h>
 
+#include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/core/seconds_since.h>
@@ -400,6 +401,10 @@ double Training::timed_step(std::int64_t first) {
 double Training::step_or_retry(std::int64_t first) {
   for (; scheduled_ < steps_done(); ++scheduled_) schedule_->step();  // also those that a resumed run begins behind
   const RandomStates random = random_states();
+  const std::int64_t updates = statistics_updates();
+  const struct UpdatesAll {
+    ~UpdatesAll() { leave_out_statistics_updates(0); }
+  } afterwards;
   for (int tries = 1;; ++tries) {
     try {
       const double loss = step_->run(first);
@@ -418,6 +423,7 @@ double Training::step_or_retry(std::int64_t first) {
                                  tries + 1, kMostTries, error.what()));
     }
     set_random_states(random);
+    leave_out_statistics_updates(statistics_updates() - updates);
   }
 }
 

@@ -27,15 +27,17 @@ void check_rank(const Tensor& input, std::int64_t low, std::int64_t high) {
 template <class Impl>
 Tensor batch_norm(Impl& self, const Tensor& input) {
   double factor = self.options.momentum().value_or(0.0);
-  const bool tracks = self.is_training() && self.options.track_running_stats() && !is_recomputing();
-  if (tracks && self.num_batches_tracked.defined()) {
+  const bool tracks = self.is_training() && self.options.track_running_stats() && !is_recomputing() &&
+                      !is_statistics_update_left_out() && self.num_batches_tracked.defined();
+  if (tracks && !self.options.momentum()) factor = 1.0 / (1 + self.num_batches_tracked.template item<double>());
+  Tensor output = functional::detail::batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
+                                                 self.is_training() || !self.options.track_running_stats(), factor,
+                                                 self.options.eps());
+  if (tracks) {  // behind it, as it may fail
     NoGradGuard no_grad;
     self.num_batches_tracked.add_(1);
-    if (!self.options.momentum()) factor = 1.0 / self.num_batches_tracked.template item<double>();
   }
-  return functional::detail::batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
-                                        self.is_training() || !self.options.track_running_stats(), factor,
-                                        self.options.eps());
+  return output;
 }
 
 template <class Impl>

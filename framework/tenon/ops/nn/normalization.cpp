@@ -278,7 +278,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const Tensor w = dense(weight);
   const Tensor bias_values = dense(bias);
   Tensor y, mean, rstd;
-  const bool updates = training && running_mean.defined() && running_var.defined() && !is_recomputing();
+  const bool is_due = training && running_mean.defined() && running_var.defined() && !is_recomputing();
+  const bool updates = is_due && !is_statistics_update_left_out();
   autograd::computed_once("batch_norm", {&y, &mean, &rstd}, [&] {
     y = allocate_like(x, x.impl().sizes(), x.scalar_type());
     mean = allocate_like(x, {channels}, statistics_dtype(x));
@@ -287,6 +288,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
         {view_of(y), view_of(mean), view_of(rstd), updates ? view_of(running_mean) : undefined_view(),
          updates ? view_of(running_var) : undefined_view()},
         {view_of(x), view_of(w), view_of(bias_values), view_of(running_mean), view_of(running_var)}, &attributes);
+    if (is_due) note_statistics_update();
     y = in_format_of(input, y);
   });
   if (updates) {
@@ -328,9 +330,10 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   sizes[1] = n * c;
   const Tensor mean = repeated(running_mean);
   const Tensor variance = repeated(running_var);
+  const bool updates = use_input_stats && mean.defined() && !is_recomputing() && !is_statistics_update_left_out();
   const Tensor result = batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, variance,
                                    use_input_stats, momentum, eps);
-  if (use_input_stats && mean.defined() && !is_recomputing()) {
+  if (updates) {
     NoGradGuard no_grad;
     running_mean.copy_(mean.view({n, c}).mean(0));
     running_var.copy_(variance.view({n, c}).mean(0));
