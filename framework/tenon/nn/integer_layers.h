@@ -3,9 +3,12 @@
 
 #include <tenon/core/dtype.h>
 
+namespace tenon {
+class InputArchive;
+}
+
 namespace tenon::nn {
 
-class InputArchive;
 class Module;
 
 /// Throws Error where a layer of the model is on integers, whose scales are float32, and another dtype is wanted.
