@@ -61,6 +61,25 @@ TEST(TuneReport, HoldsNothingAgainstABaselineThatWasNotReplayed) {
   EXPECT_THAT(tune_text(result, ""), HasSubstr("Recommended: peak reserved 96.0 MiB. That is 50.0 % more"));
 }
 
+TEST(TuneReport, SaysOfASettingThatRunsAtTheCapacityThatTheTimeWasOver) {
+  replay::TuneResult result;
+  result.finalists.resize(1);
+  replay::Candidate& setting = result.finalists.front();
+  setting.label = "max_split_size_mb:64";
+  setting.ooms_at_capacity = 0;
+  setting.safe_from_bytes = setting.examined_from_bytes = 100 * MiB;
+  result.peak_requested_bytes = 80 * MiB;
+  result.trust.resize(1);
+  EXPECT_THAT(tune_text(result, "90MiB"),
+              AllOf(HasSubstr("Nothing is recommended: 'max_split_size_mb:64' runs in 90MiB, and the time was over"),
+                    HasSubstr("--budget"), Not(HasSubstr("runs safely"))));
+  setting.examined_from_bytes = 95 * MiB;
+  EXPECT_THAT(tune_text(result, "90MiB"), HasSubstr("Nothing that was tried runs safely in 90MiB")) << "it fails above";
+  setting.examined_from_bytes = 100 * MiB;
+  setting.ooms_at_capacity = 1;
+  EXPECT_THAT(tune_text(result, "90MiB"), HasSubstr("Nothing that was tried runs safely in 90MiB")) << "it fails there";
+}
+
 TEST(TuneReport, WhereNothingOfPyTorchsRunsNamesTheFractionThatTheRecordingWasHeldTo) {
   replay::TuneResult result;
   result.finalists.resize(1);

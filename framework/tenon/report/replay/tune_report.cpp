@@ -187,10 +187,24 @@ std::string for_tenon(const replay::TuneResult& result, const TuneSubject& subje
                            subject.files.front(), true);
 }
 
+/// Whether it runs at that capacity, and the time was over before it was known to run at every larger one too.
+bool is_open(const replay::Candidate& candidate, std::uint64_t room) {
+  return candidate.is_pytorch && candidate.failure.empty() && candidate.ooms_at_capacity == 0 &&
+         !candidate.is_sampled && candidate.safe_from_bytes.value_or(0) > room &&
+         candidate.examined_from_bytes == candidate.safe_from_bytes;
+}
+
 /// When no setting of PyTorch's runs: one of Tenon's allocators may, at a price.
 std::string without_recommendation(const replay::TuneResult& result, const TuneSubject& subject) {
   const std::string& capacity = subject.capacity;
   const std::uint64_t room = capacity.empty() ? ~std::uint64_t{0} : parse_size(capacity);
+  const auto open = std::ranges::find_if(result.finalists,
+                                         [&](const replay::Candidate& candidate) { return is_open(candidate, room); });
+  if (open != result.finalists.end())
+    return fmt::format(
+        "\nNothing is recommended: {} runs in {}, and the time was over before it was known to run in whatever is "
+        "larger. More of it: --budget\n",
+        open->label.empty() ? "what PyTorch does by default" : fmt::format("'{}'", open->label), capacity);
   std::vector<const replay::Candidate*> own;
   for (const replay::Candidate& candidate : result.finalists)
     if (!candidate.is_pytorch && candidate.failure.empty() && candidate.safe_from_bytes &&
