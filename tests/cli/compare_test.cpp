@@ -52,6 +52,9 @@ TEST_F(CompareVerb, OfRunsSaysWhatWasSetAndWhatCameOfIt) {
   const std::string page = read_bytes(folder_.path() / "both.html");
   EXPECT_THAT(page, AllOf(HasSubstr("a reserved"), HasSubstr("b reserved"), HasSubstr("Memory by purpose")))
       << "both on one axis";
+  EXPECT_THAT(tenon({"compare", "old", "new", "--all", "--format", "csv"}).out,
+              AllOf(HasSubstr("run,peak reserved,"), HasSubstr("run,activations,")))
+      << "what has one heading has both tables";
 }
 
 TEST_F(CompareVerb, SaysHowFarLossesAreApartAndWhetherThatIsRounding) {
