@@ -90,6 +90,15 @@ TEST_F(DoctorVerb, SaysWhatTenonsOwnWouldSaveAndWhatUsingThemTakes) {
   EXPECT_TRUE(is_there);
 }
 
+TEST_F(DoctorVerb, OfStandardInputThePlanIsMadeOfAFileThatTheUserNames) {
+  folder_.write("checkered.trace", checkered());
+  const Said said =
+      tenon_in(folder_, {"doctor", "-", "--capacity", "230MiB"}, {}, (folder_.path() / "checkered.trace").string());
+  EXPECT_EQ(said.code, 0) << said.error;
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("\n  tenon plan HISTORY -o history.plan\n"), HasSubstr("\n  plan = \"history.plan\"\n")));
+}
+
 TEST_F(DoctorVerb, ARowOfTenonsSaysWhatItSavesBesideTheSettingThatFitsWithLeast) {
   folder_.write("checkered.trace", checkered());
   const auto json = parse_json(tenon({"doctor", "checkered.trace", "--format", "json"}).out);

@@ -174,6 +174,8 @@ TEST(PlanOfHistory, IsCalledAfterItsHistory) {
   EXPECT_EQ(plan_name_for("traces/gpt2.trace.gz"), "gpt2.plan");
   EXPECT_EQ(plan_name_for("gpt2"), "gpt2.plan");
   EXPECT_EQ(plan_name_for("-"), "history.plan");
+  EXPECT_EQ(plan_name_for("standard input"), "history.plan") << "as its trace is named";
+  EXPECT_EQ(plan_name_for("runs/two.pickle", 1), "two-1.plan") << "one of several, each of which has its own plan";
 }
 
 TEST(WouldFit, SaysWhenTheLiveBytesAloneAreTooMuch) {

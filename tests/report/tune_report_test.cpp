@@ -2,7 +2,10 @@
 #include "replay/support.h"
 
 #include <tenon/core/units.h>
+#include <tenon/replay/advise/own_allocators.h>
+#include <tenon/report/replay/own_advice.h>
 #include <tenon/report/replay/tune_report.h>
+#include <tenon/runtime/plugins/plugins.h>
 
 #include <gmock/gmock.h>
 
@@ -96,6 +99,19 @@ TEST(TuneReport, WhereNothingOfPyTorchsRunsNamesTheFractionThatTheRecordingWasHe
   EXPECT_THAT(tune_text(result, "85MiB"), HasSubstr("the peak of live memory alone is 80.0 MiB." + words));
   result.recorded_conf = "max_split_size_mb:64";
   EXPECT_THAT(tune_text(result, ""), AllOf(HasSubstr("with 7 device calls.\n"), Not(HasSubstr("All were tried"))));
+}
+
+TEST(OwnAdvice, ThePlanIsMadeOfTheDeviceThatItIsFor) {
+  load_all_plugins();
+  const replay::PlanOfHistory plan(replay::read_one("a 0 1048576 0\nf 0\n"), 1);
+  const std::vector<replay::FitCandidate> planned = plan.allocators();
+  ASSERT_EQ(planned.size(), 1U);
+  const OwnAdvice advice{.label = "planned", .policy = planned[0].policy, .is_planned = true};
+  EXPECT_THAT(own_advice({&advice, 1}, "", {.file = "runs/two.pickle", .device = 1}, true),
+              AllOf(HasSubstr("\n  tenon plan runs/two.pickle --device 1 -o two-1.plan\n"),
+                    HasSubstr("\n  plan = \"two-1.plan\"\n")));
+  EXPECT_THAT(own_advice({&advice, 1}, "", {.file = "-"}, true), HasSubstr("\n  tenon plan HISTORY -o history.plan\n"))
+      << "which `tenon plan` reads no history from";
 }
 
 }  // namespace

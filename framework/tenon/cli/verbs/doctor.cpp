@@ -86,6 +86,7 @@ ExitCode doctor_history(const DoctorOptions& options) {
       for (const std::string& note : trace.notes) say(fmt::format("{}: {}", trace.name, note));
     }
     diagnoses.push_back(replay::diagnose(trace, request));
+    if (traces.size() > 1) diagnoses.back().device = trace.device;
   }
   print(diagnosis_report(diagnoses, request.capacity_bytes != 0, options.file, options.format, environment_json()));
   if (interrupt_signal() != 0) {

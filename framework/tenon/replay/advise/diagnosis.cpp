@@ -86,7 +86,7 @@ bool Diagnosis::is_hopeless() const {
 
 std::string Diagnosis::how_to_set(const FitAttempt& attempt, bool is_own) const {
   if (is_pytorch && !is_own) return attempt.label;
-  return spec_of(attempt.is_planned ? with_plan_file(attempt.policy, trace) : attempt.policy);
+  return spec_of(attempt.is_planned ? with_plan_file(attempt.policy, file, device) : attempt.policy);
 }
 
 std::vector<std::string> Diagnosis::complaints() const {
@@ -111,6 +111,7 @@ Diagnosis diagnose(const Trace& trace, const DiagnosisRequest& request) {
       request.capacity_bytes != 0 ? request.capacity_bytes : capacity_at_failure(trace).value_or(0);
   Diagnosis diagnosis;
   diagnosis.trace = trace.name;
+  diagnosis.file = trace.path;
   if (!trace.ooms.empty()) diagnosis.failed_request = trace.ooms.back();
   diagnosis.is_pytorch = question.is_pytorch;
   const PlanOfHistory plan(trace, kPlanningSeconds, request.is_stopping);

@@ -32,6 +32,8 @@ struct DiagnosisRequest {
 /// What is found out about one history.
 struct Diagnosis {
   std::string trace;
+  std::string file;                           ///< that the history is in
+  std::optional<int> device;                  ///< its number, where the file has the histories of several
   std::optional<RecordedOom> failed_request;  ///< the last one
   bool is_pytorch = true;                     ///< what was in use is PyTorch's, so are the others
   FitReport report;

@@ -71,15 +71,16 @@ std::vector<FitCandidate> PlanOfHistory::allocators() const {
   return candidates;
 }
 
-std::string plan_name_for(const std::string& history) {
+std::string plan_name_for(const std::string& history, std::optional<int> device) {
   const std::string base = history.substr(history.rfind('/') + 1);
-  if (history == "-") return "history.plan";
-  return base.substr(0, std::max<std::size_t>(base.find('.'), 1)) + ".plan";
+  const bool is_stream = history == "-" || history == "standard input";
+  const std::string name = is_stream ? "history" : base.substr(0, std::max<std::size_t>(base.find('.'), 1));
+  return fmt::format("{}{}.plan", name, device ? fmt::format("-{}", *device) : "");
 }
 
-StackConfig with_plan_file(const StackConfig& policy, const std::string& history) {
+StackConfig with_plan_file(const StackConfig& policy, const std::string& history, std::optional<int> device) {
   StackConfig shown = policy;
-  shown.options.set_text(packing::kPlanOption, plan_name_for(history));
+  shown.options.set_text(packing::kPlanOption, plan_name_for(history, device));
   return shown;
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/replay/trace/trace.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,12 @@ class TENON_API PlanOfHistory {
   int descriptor_ = -1;
 };
 
-/// How the file of the plan is called where advice names it: "gpt2.trace.gz" gives "gpt2.plan".
-TENON_API std::string plan_name_for(const std::string& history);
+/// How the file of the plan is called where advice names it: "gpt2.trace.gz" gives "gpt2.plan". `device`: its
+/// number, where the file has the histories of several: "gpt2-1.plan".
+TENON_API std::string plan_name_for(const std::string& history, std::optional<int> device = {});
 
 /// The policy as a user sets it: with the plan's file in place of what was replayed.
-TENON_API StackConfig with_plan_file(const StackConfig& policy, const std::string& history);
+TENON_API StackConfig with_plan_file(const StackConfig& policy, const std::string& history,
+                                     std::optional<int> device = {});
 
 }  // namespace tenon::replay

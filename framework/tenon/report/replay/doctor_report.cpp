@@ -133,7 +133,8 @@ std::string advice_on_own(const replay::Diagnosis& diagnosis, const std::string&
       least == nullptr
           ? "Tenon's own that would have fitted:\n"
           : fmt::format("Tenon's own that need less than '{}', which needs least of the others:\n", least->label);
-  return own_advice(own_that_save(diagnosis), heading, file, diagnosis.is_pytorch);
+  return own_advice(own_that_save(diagnosis), heading, {.file = file, .device = diagnosis.device},
+                    diagnosis.is_pytorch);
 }
 
 std::string lines_to_paste(const replay::FitAttempt& best, const replay::Diagnosis& diagnosis) {

@@ -39,13 +39,18 @@ std::string saving_text(std::int64_t bytes, double fraction) {
   return fmt::format("{} ({:.1f} %)", bytes_text(bytes), 100 * fraction);
 }
 
-std::string own_toml(const OwnAdvice& own, const std::string& history) {
-  return replay::toml_of(own.is_planned ? replay::with_plan_file(own.policy, history) : own.policy);
+std::string own_toml(const OwnAdvice& own, const PlannedHistory& history) {
+  return replay::toml_of(own.is_planned ? replay::with_plan_file(own.policy, history.file, history.device)
+                                        : own.policy);
 }
 
-std::string plan_command(const OwnAdvice& own, const std::string& history) {
+std::string plan_command(const OwnAdvice& own, const PlannedHistory& history) {
   if (!own.is_planned) return {};
-  return fmt::format("tenon plan {} -o {}", shell_word(history), shell_word(replay::plan_name_for(history)));
+  // Of standard input, which `tenon plan` reads no history from, the user names a file.
+  const std::string file = history.file == "-" ? "HISTORY" : shell_word(history.file);
+  const std::string device = history.device ? fmt::format(" --device {}", *history.device) : "";
+  return fmt::format("tenon plan {}{} -o {}", file, device,
+                     shell_word(replay::plan_name_for(history.file, history.device)));
 }
 
 std::string indented(const std::string& lines) {
@@ -55,7 +60,7 @@ std::string indented(const std::string& lines) {
   return out;
 }
 
-std::string own_advice(std::span<const OwnAdvice> own, const std::string& heading, const std::string& history,
+std::string own_advice(std::span<const OwnAdvice> own, const std::string& heading, const PlannedHistory& history,
                        bool is_pytorch) {
   if (own.empty()) return {};
   std::string out = heading;
@@ -63,7 +68,7 @@ std::string own_advice(std::span<const OwnAdvice> own, const std::string& headin
   return out + how_to_use(own, history, is_pytorch);
 }
 
-std::string how_to_use(std::span<const OwnAdvice> own, const std::string& history, bool is_pytorch) {
+std::string how_to_use(std::span<const OwnAdvice> own, const PlannedHistory& history, bool is_pytorch) {
   std::string out;
   if (const auto free = std::ranges::find(own, false, &OwnAdvice::is_planned); free != own.end())
     out += fmt::format("To use {} in a program on Tenon:\n", free->label) + indented(own_toml(*free, history));

@@ -23,20 +23,27 @@ struct OwnAdvice {
   std::uint64_t device_calls = 0;
 };
 
+/// What a plan is made of.
+struct PlannedHistory {
+  std::string file;             ///< as the user named it
+  std::optional<int> device{};  ///< its number, where the file has the histories of several
+};
+
 /// "153.6 MiB (2.8 %)" of peak reserved.
 std::string saving_text(std::int64_t bytes, double fraction);
 
 /// The `[allocator]` table to use it in Tenon; of one that is planned, with the file that plan_command() writes.
-std::string own_toml(const OwnAdvice& own, const std::string& history);
-/// "tenon plan gpt2.trace.gz -o gpt2.plan"; empty for one that needs no plan.
-std::string plan_command(const OwnAdvice& own, const std::string& history);
+std::string own_toml(const OwnAdvice& own, const PlannedHistory& history);
+/// "tenon plan gpt2.trace.gz -o gpt2.plan", or "tenon plan HISTORY -o history.plan" of what was read from standard
+/// input; empty for one that needs no plan.
+std::string plan_command(const OwnAdvice& own, const PlannedHistory& history);
 
-/// A line for each with what it saves, below `heading`, and how to use them. `history`: its file, as the user named it.
+/// A line for each with what it saves, below `heading`, and how to use them.
 /// `is_pytorch`: the program runs on PyTorch, which cannot set them. Empty where there is none.
-TENON_API std::string own_advice(std::span<const OwnAdvice> own, const std::string& heading, const std::string& history,
-                                 bool is_pytorch);
+TENON_API std::string own_advice(std::span<const OwnAdvice> own, const std::string& heading,
+                                 const PlannedHistory& history, bool is_pytorch);
 /// Sentences and lines to paste, for the first of them, and for the first of those that are planned.
-std::string how_to_use(std::span<const OwnAdvice> own, const std::string& history, bool is_pytorch);
+std::string how_to_use(std::span<const OwnAdvice> own, const PlannedHistory& history, bool is_pytorch);
 
 /// Lines two spaces in.
 std::string indented(const std::string& lines);

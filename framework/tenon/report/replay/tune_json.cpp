@@ -37,13 +37,13 @@ Json json_of(const replay::Trust& trust, const std::string& trace) {
 Json saving_of(const replay::Candidate& candidate, const std::string& history) {
   if (!candidate.saving) return nullptr;
   const OwnAdvice own{.label = candidate.label, .policy = candidate.policy, .is_planned = candidate.is_planned};
-  const std::string command = plan_command(own, history);
+  const std::string command = plan_command(own, {.file = history});
   Json json;
   json["than"] = candidate.saving->than;
   json["peak_reserved_bytes"] = candidate.saving->bytes;
   json["fraction"] = candidate.saving->fraction;
   json["safe_from_bytes"] = candidate.saving->safe_bytes ? Json(*candidate.saving->safe_bytes) : Json(nullptr);
-  json["toml"] = own_toml(own, history);
+  json["toml"] = own_toml(own, {.file = history});
   json["plan_command"] = command.empty() ? Json(nullptr) : Json(command);
   return json;
 }

@@ -184,7 +184,7 @@ std::string for_tenon(const replay::TuneResult& result, const TuneSubject& subje
                            fmt::format("Tenon's own need less than any setting of PyTorch's that was tried, of which "
                                        "{} needs least:\n",
                                        than),
-                           subject.files.front(), true);
+                           {.file = subject.files.front()}, true);
 }
 
 /// Whether it runs at that capacity, and the time was over before it was known to run at every larger one too.
@@ -230,7 +230,7 @@ std::string without_recommendation(const replay::TuneResult& result, const TuneS
              "\nNo setting of PyTorch that was tried runs safely in {}. Of Tenon's own allocators, {} does, from {} "
              "on, with {} device calls.\n{}",
              where, best.label, capacity_text(*best.safe_from_bytes), best.device_calls, limit) +
-         how_to_use({&advice, 1}, subject.files.front(), true);
+         how_to_use({&advice, 1}, {.file = subject.files.front()}, true);
 }
 
 /// The words of the table.
