@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 namespace tenon::nccl {
@@ -42,6 +43,18 @@ void Message::set_text(std::string_view words) {
   const std::size_t count = std::min(words.size(), text.size() - 1);
   std::copy_n(words.begin(), count, text.begin());
   text[count] = '\0';
+}
+
+void Message::set_group(const std::vector<int>& members, int all_ranks) {
+  if (static_cast<std::size_t>(all_ranks) > 8 * data.size()) return;
+  for (const int rank : members) data[static_cast<std::size_t>(rank / 8)] |= static_cast<char>(1 << rank % 8);
+}
+
+std::vector<int> Message::group_ranks() const {
+  std::vector<int> members;
+  for (int rank = 0; rank < 8 * static_cast<int>(data.size()); ++rank)
+    if ((data[static_cast<std::size_t>(rank / 8)] >> rank % 8 & 1) != 0) members.push_back(rank);
+  return members;
 }
 
 void Meeting::leave() {
@@ -195,8 +208,7 @@ void Meeting::read(const Message& message) {
       passed_[message.group] = std::max(passed_[message.group], message.number);
       return;
     case Message::kLate:
-      return ask(message.group, {message.blamed.begin(), message.blamed.begin() + message.blamed_count}, message.number,
-                 message.text.data());
+      return ask(message.group, message.group_ranks(), message.number, message.text.data());
     case Message::kAsk:
       return send(0, {.kind = Message::kTell, .from = rank_, .number = came_to(message.group, message.number < 0)});
     case Message::kTell:
@@ -266,18 +278,17 @@ void Meeting::report_late(const Group& group, std::int64_t number, const std::st
   late_what_ = text;
   Message late{.kind = Message::kLate, .from = rank_, .number = number, .group = group.id};
   late.set_text(fmt::format("{}: {}", own_text(), text));
-  for (const int rank : group.ranks) {
-    if (group.ranks.size() > late.blamed.size()) break;  // then all are asked for
-    late.blamed[static_cast<std::size_t>(late.blamed_count++)] = rank;
-  }
+  late.set_group(group.ranks, size_);
   send(0, late);
 }
 
 /// Rank 0 asks all where they are.
 void Meeting::ask(std::int64_t group, std::vector<int> ranks, std::int64_t number, const std::string& what) {
   if (inquiry_ || failure_) return;
-  for (int rank = 0; rank < size_ && (group == 0 || ranks.empty()); ++rank)
-    if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
+  if (group == 0 || ranks.empty()) {  // of a group that was not said all are asked for
+    ranks.resize(static_cast<std::size_t>(size_));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
   inquiry_ = Inquiry{.group = group,
                      .number = number,
                      .ranks = std::move(ranks),

@@ -42,7 +42,7 @@ struct Message {
     kFail,     ///< text, code, blamed
     kBarrier,  ///< `from` has come to the barrier `number`
     kGo,       ///< all have
-    kLate,     ///< the collective `number`, which is `text`, does not end
+    kLate,     ///< the collective `number`, which is `text`, does not end; in data the ranks of its group
     kAsk,      ///< where are you?
     kTell,     ///< at `number`
     kBye,      ///< `from` has closed its communicator
@@ -55,11 +55,14 @@ struct Message {
   std::int64_t number = 0;
   std::int64_t group = 0;                 ///< whose number it is
   std::int32_t ranks = 0;                 ///< in that group
-  std::array<std::int32_t, 32> blamed{};  ///< of kLate: the group's ranks, where there are no more
+  std::array<std::int32_t, 32> blamed{};  ///< of kFail
   std::array<char, 128> data{};
   std::array<char, 1024> text{};
 
   void set_text(std::string_view words);
+  /// A bit of `data` for each of the run's ranks. Of a run with more ranks than bits none are said.
+  void set_group(const std::vector<int>& members, int all_ranks);
+  std::vector<int> group_ranks() const;
 };
 
 class Meeting {
