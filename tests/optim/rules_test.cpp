@@ -18,7 +18,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <sstream>
+#include <typeinfo>
+#include <utility>
+#include <vector>
 
 namespace tenon::test {
 namespace {
@@ -234,6 +238,25 @@ TEST(Optimizer, AParameterTwiceOrOneThatIsComputedIsRefusedAndNothingIsAdded) {
   EXPECT_THAT(message_of([&] { sgd.add_param_group(optim::OptimizerParamGroup({b * 2})); }),
               HasSubstr("can't optimize a non-leaf Tensor"));
   EXPECT_EQ(sgd.param_groups().size(), 1u);
+}
+
+TEST(Optimizer, AnInfiniteParameterStaysSoUnderEach) {
+  const auto stays = [](auto&& make) {
+    const Tensor x = tensor({std::numeric_limits<double>::infinity(), -1.0}).requires_grad_();
+    auto optimizer = make(std::vector<Tensor>{x});
+    for (int step = 0; step < 2; ++step) {
+      x.mutable_grad() = ones_like(x);
+      optimizer.step();
+    }
+    EXPECT_EQ(x[0].item<double>(), std::numeric_limits<double>::infinity()) << typeid(optimizer).name();
+    EXPECT_LT(x[1].item<double>(), -1) << typeid(optimizer).name();
+  };
+  stays([](std::vector<Tensor> of) { return optim::SGD(std::move(of), optim::SGDOptions(0.1)); });
+  stays([](std::vector<Tensor> of) { return optim::SGD(std::move(of), optim::SGDOptions(0.1).momentum(0.9)); });
+  stays([](std::vector<Tensor> of) { return optim::Adam(std::move(of)); });
+  stays([](std::vector<Tensor> of) { return optim::AdamW(std::move(of)); });
+  stays([](std::vector<Tensor> of) { return optim::RMSprop(std::move(of)); });
+  stays([](std::vector<Tensor> of) { return optim::Adagrad(std::move(of)); });
 }
 
 TEST(Optimizer, AGradientInAnotherLayoutIsTakenAsItLies) {

@@ -20,6 +20,7 @@ void sgd_body(char* const* pointers, i64 n, i64, const void* params) {
   const T keep = a.first_step ? T(0) : mu;
   const T take = a.first_step ? T(1) : static_cast<T>(1 - a.dampening);
   const T sign = a.maximize ? T(-1) : T(1);
+  const bool decays = decay != 0;  // 0 times a parameter that is infinite would be nan
   const bool nesterov = a.nesterov;
   T* p_out = reinterpret_cast<T*>(pointers[0]);
   if constexpr (momentum) {
@@ -30,7 +31,7 @@ void sgd_body(char* const* pointers, i64 n, i64, const void* params) {
     const bool first = a.first_step;
 #pragma GCC ivdep
     for (i64 i = 0; i < n; ++i) {
-      const T g = sign * gradient[i] + decay * p[i];
+      const T g = decays ? sign * gradient[i] + decay * p[i] : sign * gradient[i];
       const T old = first ? T(0) : buffer[i];  // an uninitialised buffer may hold nan
       const T b = keep * old + take * g;
       buffer_out[i] = b;
@@ -40,7 +41,10 @@ void sgd_body(char* const* pointers, i64 n, i64, const void* params) {
     const T* p = reinterpret_cast<const T*>(pointers[1]);
     const T* gradient = reinterpret_cast<const T*>(pointers[2]);
 #pragma GCC ivdep
-    for (i64 i = 0; i < n; ++i) p_out[i] = p[i] - rate * (sign * gradient[i] + decay * p[i]);
+    for (i64 i = 0; i < n; ++i) {
+      const T g = decays ? sign * gradient[i] + decay * p[i] : sign * gradient[i];
+      p_out[i] = p[i] - rate * g;
+    }
   }
 }
 
@@ -57,6 +61,7 @@ void adam_body(char* const* pointers, i64 n, i64, const void* params) {
   const T rest1 = static_cast<T>(s.one_minus_beta1), rest2 = static_cast<T>(s.one_minus_beta2);
   const T eps = static_cast<T>(s.eps), decay = static_cast<T>(s.coupled_decay), keep = static_cast<T>(s.keep);
   const T size = static_cast<T>(s.step_size), root = static_cast<T>(s.correction2);
+  const bool decays = decay != 0;  // as in sgd_body
   T* p_out = reinterpret_cast<T*>(pointers[0]);
   T* m_out = reinterpret_cast<T*>(pointers[1]);
   T* v_out = reinterpret_cast<T*>(pointers[2]);
@@ -69,7 +74,7 @@ void adam_body(char* const* pointers, i64 n, i64, const void* params) {
 #pragma GCC ivdep
   for (i64 i = 0; i < n; ++i) {
     const T value = p[i] * keep;
-    const T g = gradient[i] + decay * value;
+    const T g = decays ? gradient[i] + decay * value : gradient[i];
     const T first = beta1 * m[i] + rest1 * g;
     const T second = beta2 * v[i] + rest2 * g * g;
     T under = second;

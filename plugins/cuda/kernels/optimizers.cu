@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(Tensors<T> tensors, SgdAt
   const T* const gradient = tensors.gradients[own];
   each_element(tensors, own, [&](i64 i) {
     const C p = load_as(parameter[i]);
-    C g = sign * load_as(gradient[i]) + decay * p;
+    C g = sign * load_as(gradient[i]);
+    if (decay != C(0)) g += decay * p;  // an infinite p times 0 would be nan
     if constexpr (kMomentum) {
       const C old = a.first_step ? C(0) : mu * load_as(buffer[i]);  // an uninitialised buffer may hold nan
       const C b = old + take * g;
@@ -111,7 +112,8 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Tensors<T> tensors, Adam
   const T* const gradient = tensors.gradients[own];
   each_element(tensors, own, [&](i64 i) {
     const C p = load_as(parameter[i]) * keep;
-    const C g = load_as(gradient[i]) + decay * p;
+    C g = load_as(gradient[i]);
+    if (decay != C(0)) g += decay * p;
     const C m = beta1 * load_as(first[i]) + rest1 * g;
     const C v = beta2 * load_as(second[i]) + rest2 * g * g;
     C under = v;
