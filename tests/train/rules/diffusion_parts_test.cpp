@@ -66,6 +66,20 @@ TEST(DiffusionParts, TimesTurnMoreSlowlyFeatureByFeature) {
   }
 }
 
+// In 16 bits a time of 999 and one of 997 are the same, and so would all that is seen of a step be.
+TEST(DiffusionParts, AnglesOfTimesAreInFloat32WhereParametersHave16Bits) {
+  const NoGradGuard no_grad;
+  const std::vector<double> exact = table(made("ddpm"), "frequencies");
+  set_default_dtype(kBFloat16);
+  train::Model model = made("ddpm");
+  const Tensor output = model.forward(tenon::ones({2, 1, 8, 8}));
+  set_default_dtype(kFloat32);
+  EXPECT_EQ(output.scalar_type(), kBFloat16);
+  EXPECT_EQ(table(model, "frequencies"), exact);
+  for (const auto& item : model.module->named_buffers())
+    EXPECT_EQ(item.value().scalar_type(), item.key() == "frequencies" ? kFloat32 : kBFloat16) << item.key();
+}
+
 TEST(DiffusionParts, DropoutIsOfTrainingAlone) {
   const NoGradGuard no_grad;
   const auto differs = [](const char* dropout, bool is_training) {

@@ -171,24 +171,26 @@ void DiffusionImpl::make_noise_levels() {
                      steps = options_.ends_at_slowest ? std::max<std::int64_t>(1, half - 1) : half;
   for (std::int64_t i = 0; i < half; ++i)
     frequencies.push_back(std::exp(-std::log(10000.0) * static_cast<double>(i) / static_cast<double>(steps)));
-  const auto table = [&](const char* name, const std::vector<double>& values) {
+  const auto table = [&](const char* name, const std::vector<double>& values, TensorOptions options = {}) {
     NoGradGuard no_grad;
-    Tensor& buffer = register_buffer(name, nn::new_buffer({static_cast<std::int64_t>(values.size())}, 0.0));
+    Tensor& buffer = register_buffer(name, nn::new_buffer({static_cast<std::int64_t>(values.size())}, 0.0, options));
     buffer.copy_(tenon::tensor(values, TensorOptions(buffer.scalar_type())));
   };
   table("signal_at", signal);
   table("noise_at", noise);
-  table("frequencies", frequencies);
+  const Dtype dtype = buffers_["signal_at"].scalar_type();
+  table("frequencies", frequencies, TensorOptions(size_of(dtype) < size_of(kFloat32) ? kFloat32 : dtype));
 }
 
-/// Sines and cosines of the times (N) and a perceptron: (N, 4 channels).
+/// Sines and cosines of the times (N) and a perceptron: (N, 4 channels). Angles are in float32 at least: 16 bits know
+/// times of hundreds to the nearest four.
 Tensor DiffusionImpl::embedded(const Tensor& times) {
   const Tensor& frequencies = buffers_["frequencies"];
   const Tensor angles = times.to(frequencies.scalar_type()).unsqueeze(-1) * frequencies;
   const Tensor sines = angles.sin(), cosines = angles.cos();
   const Tensor features = tenon::cat(
       options_.cosines_first ? std::vector<Tensor>{cosines, sines} : std::vector<Tensor>{sines, cosines}, -1);
-  return tenon::silu(time2_(tenon::silu(time1_(features))));
+  return tenon::silu(time2_(tenon::silu(time1_(features.to(buffers_["signal_at"].scalar_type())))));
 }
 
 /// (examples, symbols, width), undefined where none is read.
