@@ -187,12 +187,20 @@ TEST(Untestable, IsOnlyWhatHasNoRoomForTheBlocksThatChecksCountOn) {
   EXPECT_EQ(why_untestable(info_of<TooLavish>(), Options(none)), "3 x 30.0 MiB do not fit on a device of 256.0 MiB");
 }
 
-TEST(Untestable, IsWhatItsConstructorRefusesAndNotWhatHangsInIt) {
+TEST(Untestable, IsWhatItsConstructorRefuses) {
   const OptionSchema none;
   const AllocatorInfo picky{.name = "picky", .create = [](const AllocatorContext&) -> std::unique_ptr<Allocator> {
                               throw ConfigError("chunk: not so small");
                             }};
   EXPECT_EQ(why_untestable(picky, Options(none)), "chunk: not so small");
+  const AllocatorInfo broken{.name = "broken", .create = [](const AllocatorContext&) -> std::unique_ptr<Allocator> {
+                               throw Error("nothing works");
+                             }};
+  EXPECT_EQ(why_untestable(broken, Options(none)), "") << "the checks have to say that";
+}
+
+TEST(Untestable, IsNotWhatHangsInItsConstructor) {
+  const OptionSchema none;
   const AllocatorInfo stuck{.name = "stuck", .create = [](const AllocatorContext&) -> std::unique_ptr<Allocator> {
                               while (true) ::pause();
                             }};

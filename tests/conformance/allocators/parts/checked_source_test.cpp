@@ -170,6 +170,16 @@ TEST_F(Checked, LeftoversAreCountedByTheirKind) {
                                      "memory, 2 ranges of addresses");
 }
 
+TEST_F(Checked, EachKindOfLeftoverIsToldByItself) {
+  void* const range = source_.reserve(kPage);
+  EXPECT_EQ(source_.leftovers(), "0 bytes were not given back to the device: 1 range of addresses");
+  source_.unreserve(range, kPage);
+  const Physical physical = source_.create(kPage);
+  EXPECT_EQ(source_.leftovers(), "2097152 bytes were not given back to the device: 1 piece of physical memory");
+  source_.destroy(physical, kPage);
+  EXPECT_EQ(source_.leftovers(), "");
+}
+
 TEST_F(Checked, CoversWhatItGaveAndNoByteMore) {
   const std::uintptr_t acquired = number(source_.acquire(4096));
   EXPECT_TRUE(source_.covers(acquired, 4096));
@@ -224,6 +234,18 @@ TEST_F(Checked, MemoryThatGoesBackWhileItIsUsedIsFoundFirst) {
   source_.unmap(pages.range, 2 * kPage);
   EXPECT_EQ(source_.early_release(), "used: 1024");
   EXPECT_EQ(asked.front(), 512U);
+}
+
+TEST_F(Checked, MemoryThatIsUnmappedWhileItIsUsedWentBackTooSoon) {
+  std::vector<std::uintptr_t> asked;
+  source_.watch_releases([&](std::uintptr_t address, std::size_t bytes) {
+    asked.push_back(address);
+    return "used: " + std::to_string(bytes);
+  });
+  const Mapped pages = two_pages();
+  source_.unmap(pages.range + kPage, kPage);
+  EXPECT_THAT(asked, ElementsAre(number(pages.range + kPage)));
+  EXPECT_EQ(source_.early_release(), "used: 2097152");
 }
 
 TEST(CheckedFaults, OneCallFailsOrItAndEveryLaterOne) {

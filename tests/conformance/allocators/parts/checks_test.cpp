@@ -1,120 +1,26 @@
 // Checks with a fixed plot in this process: an allocator that does one thing wrong, and the words for that.
-#include <tenon/conformance/conformance.h>
-
+#include "conformance/allocators/parts/keeper.h"
 #include "support/has_sanitizer.h"
 
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
-#include <tenon/memory/allocator.h>
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tenon::conformance {
 namespace {
 
+using test::checked;
+using test::failed;
+using test::Habits;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-/// What one allocator of a test does otherwise than Keeper does.
-struct Habits {
-  std::function<void(Block&)> handed_out;
-  std::function<void(const Request&)> asked;
-  std::function<void(const Request&, bool is_first_try)> refused;  ///< before it gives back what it keeps
-  std::function<std::size_t(std::size_t kept, std::size_t keep)> to_give;
-  std::function<std::size_t(std::size_t given)> says_given;
-  std::function<void(PolicyStats&, std::size_t kept)> report;
-  bool forgets_freed = false, leaks = false, hoards_records = false;
-};
-
-/// Keeps what is freed, by size and stream, and gives it back when it is asked to or when the device has no more.
-class Keeper final : public Allocator {
- public:
-  Keeper(MemorySource& source, const Habits& habits) : source_(source), habits_(habits) {}
-  ~Keeper() override {
-    if (habits_.leaks) return;
-    source_.synchronize();
-    for (const auto& [address, bytes] : all_) source_.release(address, bytes);
-  }
-  Block allocate(const Request& request) override {
-    if (habits_.asked) habits_.asked(request);
-    if (request.bytes > std::size_t{1} << 50) throw OutOfMemory({.requested_bytes = request.bytes});
-    const std::size_t bytes = align_up(request.bytes, 512);
-    std::vector<void*>& kept = kept_[{bytes, request.stream.id}];
-    void* address = nullptr;
-    if (!kept.empty()) {
-      address = kept.back();
-      kept.pop_back();
-    } else {
-      address = source_.acquire(bytes);
-      if (address == nullptr && habits_.refused) habits_.refused(request, true);
-      if (address == nullptr) {
-        trim(0);
-        address = source_.acquire(bytes);
-      }
-      if (address == nullptr) throw OutOfMemory({.requested_bytes = request.bytes});
-      all_[address] = bytes;
-    }
-    Block block{.data = address, .bytes = bytes, .cookie = address, .request = request};
-    if (habits_.handed_out) habits_.handed_out(block);
-    return block;
-  }
-  void deallocate(const Block& block, StreamRef last_use) noexcept override {
-    if (habits_.forgets_freed) return;
-    if (habits_.hoards_records) records_.emplace_back(40, 'x');
-    if (last_use != block.request.stream) source_.synchronize();
-    kept_[{all_.at(block.cookie), block.request.stream.id}].push_back(block.cookie);
-  }
-  void record_use(const Block&, StreamRef) override {}
-  std::size_t trim(std::size_t keep_bytes) override {
-    source_.synchronize();
-    const std::size_t kept = kept_bytes();
-    std::size_t target = kept > keep_bytes ? kept - keep_bytes : 0, given = 0;
-    if (habits_.to_give) target = habits_.to_give(kept, keep_bytes);
-    for (auto& [key, blocks] : kept_) {
-      for (; !blocks.empty() && given < target; blocks.pop_back()) {
-        source_.release(blocks.back(), key.first);
-        all_.erase(blocks.back());
-        given += key.first;
-      }
-    }
-    return habits_.says_given ? habits_.says_given(given) : given;
-  }
-  void report(PolicyStats& stats) const override {
-    if (habits_.report) habits_.report(stats, kept_bytes());
-  }
-
- private:
-  std::size_t kept_bytes() const {
-    std::size_t sum = 0;
-    for (const auto& [key, blocks] : kept_) sum += key.first * blocks.size();
-    return sum;
-  }
-
-  MemorySource& source_;
-  const Habits habits_;
-  std::map<void*, std::size_t> all_;
-  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<void*>> kept_;
-  std::vector<std::string> records_;
-};
-
-CheckResult checked(const std::string& check, const Habits& habits, bool is_isolated = false) {
-  const AllocatorInfo info{.name = "keeper", .create = [&](const AllocatorContext& context) {
-                             return std::make_unique<Keeper>(context.source, habits);
-                           }};
-  const Report report =
-      run(info, nullptr, {.histories = 2, .history_length = 60, .only = check, .is_isolated = is_isolated});
-  return report.checks.empty() ? CheckResult{} : report.checks.front();
-}
-std::string failed(const std::string& check, const Habits& habits) { return checked(check, habits).failure; }
 
 TEST(KitChecks, PassWhatKeepsItsPromises) {
   for (const char* check :
@@ -145,6 +51,12 @@ TEST(KitChecks, SayWhichSizeIsNotServed) {
             "17179869185 bytes gave a block of 17179869184")
       << "the largest";
   EXPECT_EQ(failed("serves_every_size", small_from((std::size_t{1} << 34) + 2)), "");
+  EXPECT_EQ(failed("serves_every_size", {.handed_out =
+                                             [](Block& block) {
+                                               if (block.request.bytes == 4095) block.bytes = 4094;
+                                             }}),
+            "4095 bytes gave a block of 4094")
+      << "below a power of two";
 }
 
 TEST(KitChecks, SayWhichAlignmentIsNotKept) {
@@ -159,20 +71,71 @@ TEST(KitChecks, SayWhichAlignmentIsNotKept) {
   EXPECT_THAT(failed("aligns", off(512)), StartsWith("1 bytes at an alignment of 512: got 0x"));
 }
 
+TEST(KitChecks, AnAlignmentIsOfEverySize) {
+  EXPECT_THAT(failed("aligns", {.handed_out =
+                                    [](Block& block) {
+                                      if (block.request.bytes < 3 * MiB) return;
+                                      block.data = static_cast<char*>(block.data) + 64;
+                                      block.bytes -= 64;
+                                    }}),
+              StartsWith("3145728 bytes at an alignment of 128: got 0x"));
+}
+
 TEST(KitChecks, SayWhatIsLeftAtTheEnd) {
   EXPECT_THAT(failed("frees_all_at_the_end", {.leaks = true}),
-              testing::ContainsRegex("^after the allocator was destroyed: [0-9]+ bytes were not given back to the "
-                                     "device: [0-9]+ segments$"));
+              ContainsRegex("^after the allocator was destroyed: [0-9]+ bytes were not given back to the "
+                            "device: [0-9]+ segments$"));
+}
+
+TEST(KitChecks, BlocksThatAreStillOutGoBackAtTheEndAsThoseThatAreKeptDo) {
+  for (const Habits& habits : {Habits{.leaks_live = true}, Habits{.leaks_kept = true}})
+    EXPECT_THAT(failed("frees_all_at_the_end", habits), StartsWith("after the allocator was destroyed: "));
+}
+
+TEST(KitChecks, MemoryGoesBackWithTheSizeItWasTakenWith) {
+  const Habits habits{.gives_back = [](std::size_t bytes) { return bytes + 512; }};
+  for (const char* check : {"trims", "keeps_payloads", "gives_back_what_it_took"}) {
+    const CheckResult result = checked(check, habits);
+    EXPECT_THAT(result.failure, ContainsRegex("^release\\(0x[0-9a-f]+, [0-9]+\\): it was acquired with [0-9]+ bytes"))
+        << check;
+  }
+}
+
+TEST(KitChecks, InvariantsAreAskedForAfterATrim) {
+  bool is_trimmed = false;
+  const Habits habits{.says_given =
+                          [&](std::size_t given) {
+                            is_trimmed = true;
+                            return given;
+                          },
+                      .invariants =
+                          [&] {
+                            if (is_trimmed) throw Error("a list is broken");
+                          }};
+  EXPECT_EQ(failed("trims", habits), "an error where none may be: a list is broken");
+}
+
+TEST(KitChecks, AnAllocatorServesOnAfterATrim) {
+  bool is_empty = false;
+  const Habits habits{.asked =
+                          [&](const Request&) {
+                            if (is_empty) throw Error("nothing is left");
+                          },
+                      .says_given =
+                          [&](std::size_t given) {
+                            is_empty = given == 0;
+                            return given;
+                          }};
+  EXPECT_THAT(failed("trims", habits), StartsWith("an error where none may be: nothing is left"));
 }
 
 TEST(KitChecks, ATrimLeavesAsMuchAsItMayAndNoMore) {
-  EXPECT_THAT(
-      failed("trims", {.to_give = [](std::size_t kept, std::size_t keep) { return keep == 0 ? kept : 0; }}),
-      testing::ContainsRegex("nothing is handed out, and after trim\\([0-9]+\\) [0-9]+ bytes are still reserved"));
+  EXPECT_THAT(failed("trims", {.to_give = [](std::size_t kept, std::size_t keep) { return keep == 0 ? kept : 0; }}),
+              ContainsRegex("nothing is handed out, and after trim\\([0-9]+\\) [0-9]+ bytes are still reserved"));
   EXPECT_THAT(failed("trims", {.to_give = [](std::size_t, std::size_t) { return std::size_t{1}; }}),
-              testing::ContainsRegex("[0-9]+ bytes were cached, and trim\\([0-9]+\\) gave [0-9]+ of them back"));
+              ContainsRegex("[0-9]+ bytes were cached, and trim\\([0-9]+\\) gave [0-9]+ of them back"));
   EXPECT_THAT(failed("trims", {.says_given = [](std::size_t given) { return given + 512; }}),
-              testing::ContainsRegex("trim says [0-9]+ bytes, the source got [0-9]+"));
+              ContainsRegex("trim says [0-9]+ bytes, the source got [0-9]+"));
   int calls = 0;
   EXPECT_THAT(failed("trims", {.says_given = [&](std::size_t given) { return ++calls == 6 ? 512 : given; }}),
               HasSubstr("a second trim(0) claims to have given something back"));
@@ -190,10 +153,34 @@ TEST(KitChecks, PayloadsAreReadToTheLastByte) {
         static_cast<unsigned char*>(last.data)[first ? 0 : last.bytes - 1] ^= 1;
       last = block;
     }};
-    EXPECT_THAT(failed("keeps_payloads", scribbles),
-                testing::ContainsRegex("the bytes of a live block of [0-9]+ changed"))
+    EXPECT_THAT(failed("keeps_payloads", scribbles), ContainsRegex("the bytes of a live block of [0-9]+ changed"))
         << "seen when it is freed: " << first;
   }
+}
+
+TEST(KitChecks, PayloadsAreReadInTheirMiddleAndToTheEndOfTheCheck) {
+  Block last;
+  EXPECT_THAT(failed("keeps_payloads", {.handed_out =
+                                            [&](Block& block) {
+                                              if (last.data != nullptr && last.bytes > 4096)
+                                                std::memset(static_cast<char*>(last.data) + 2000, 0x55, 61);
+                                              last = block;
+                                            }}),
+              StartsWith("the bytes of a live block of "));
+  std::vector<Block> all;
+  int freed_in_a_row = 0;
+  const Habits scribbles_late{.handed_out =
+                                  [&](Block& block) {
+                                    freed_in_a_row = 0;
+                                    all.push_back(block);
+                                  },
+                              .freed =
+                                  [&](const Block& block) {
+                                    std::erase_if(all, [&](const Block& one) { return one.data == block.data; });
+                                    if (++freed_in_a_row != 15) return;  // as only when all is freed
+                                    for (const Block& one : all) *static_cast<unsigned char*>(one.data) ^= 1;
+                                  }};
+  EXPECT_EQ(failed("keeps_payloads", scribbles_late), "the bytes of a live block changed");
 }
 
 TEST(KitChecks, WhatCannotBeServedIsOutOfMemoryAndNoOtherError) {
@@ -226,8 +213,8 @@ TEST(KitChecks, FiguresOfAPolicyAgreeWithTheLedger) {
 TEST(KitChecks, WhatIsReportedOfTheCacheCanBeHad) {
   EXPECT_THAT(
       failed("reports_truly", {.report = [](PolicyStats& stats, std::size_t kept) { stats.cached_bytes = kept / 2; }}),
-      testing::ContainsRegex("nothing is handed out and [0-9]+ bytes are reserved; report\\(\\) gives cached_bytes "
-                             "as [0-9]+"));
+      ContainsRegex("nothing is handed out and [0-9]+ bytes are reserved; report\\(\\) gives cached_bytes "
+                    "as [0-9]+"));
   EXPECT_EQ(
       failed("reports_truly", {.report = [](PolicyStats& stats, std::size_t kept) { stats.cached_bytes = kept; }}), "");
   EXPECT_THAT(failed("reports_truly", {.report = [](PolicyStats& stats, std::size_t) { stats.retries = 3; }}),
@@ -237,16 +224,37 @@ TEST(KitChecks, WhatIsReportedOfTheCacheCanBeHad) {
 TEST(KitChecks, RecordsThatOnlyGrowAreFound) {
   if (test::has_a_sanitizer()) GTEST_SKIP() << "it has a heap of its own, which the check cannot read";
   EXPECT_THAT(failed("needs_no_growing_memory", {.hoards_records = true}),
-              testing::ContainsRegex("the host's memory grows by .* in 48 rounds of the same 200 calls"));
+              ContainsRegex("the host's memory grows by .* in 48 rounds of the same 200 calls"));
+}
+
+TEST(KitChecks, WhatIsKeptOnceOrUntilATrimIsNoGrowth) {
+  if (test::has_a_sanitizer()) GTEST_SKIP() << "it has a heap of its own, which the check cannot read";
+  EXPECT_EQ(failed("needs_no_growing_memory", {.hoards_records = true, .drops_records_on_trim = true}), "");
+  int rounds = 0;
+  std::vector<std::string> records;
+  records.reserve(100);
+  const auto grows_in = [&](const std::vector<int>& of) {
+    return [&, of](std::size_t given) {
+      ++rounds;
+      for (const int round : of)
+        if (round == rounds) records.emplace_back(5000, 'x');
+      return given;
+    };
+  };
+  EXPECT_EQ(failed("needs_no_growing_memory", {.says_given = grows_in({20})}), "");
+  rounds = 0;
+  EXPECT_EQ(failed("needs_no_growing_memory", {.says_given = grows_in({20, 30})}), "") << "not once more";
+  rounds = 0;
+  EXPECT_THAT(failed("needs_no_growing_memory", {.says_given = grows_in({20, 30, 70, 80})}),
+              ContainsRegex("^the host's memory grows by 9.8 KiB in 48 rounds of the same 200 calls, in 2 of them, "
+                            "though all is freed and trimmed after each: what does the allocator keep\\?$"));
 }
 
 TEST(KitChecks, TheSecondFailureOfACauseIsToldUnderTheFirst) {
   const Habits leaks{.leaks = true};
-  const AllocatorInfo info{.name = "keeper", .create = [&](const AllocatorContext& context) {
-                             return std::make_unique<Keeper>(context.source, leaks);
-                           }};
   const Report report =
-      run(info, nullptr, {.histories = 1, .history_length = 20, .only = "s", .skip = {"counts"}, .is_isolated = false});
+      run(test::keeper(leaks), nullptr,
+          {.histories = 1, .history_length = 20, .only = "s", .skip = {"counts"}, .is_isolated = false});
   ASSERT_GT(report.checks.size(), 3U);
   EXPECT_EQ(report.checks[0].name, "frees_all_at_the_end");
   EXPECT_EQ(report.checks[0].state(), "FAILED");

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::conformance {
@@ -275,6 +276,29 @@ TEST(History, ALayoutShowsTheBlocksThatLive) {
   });
   EXPECT_THAT(shifted.text,
               AllOf(StartsWith("walk shows a block at 0x"), HasSubstr("where the one before it ends at 0x")));
+}
+
+TEST(History, ALayoutThatShowsABlockElsewhereDoesNotShowIt) {
+  const Finding elsewhere = shown([](Layout& live) {
+    if (live.size() < 2) return;
+    auto moved = live.extract(live.begin());
+    moved.key() += std::uintptr_t{1} << 40;
+    moved.mapped().address = moved.key();
+    live.insert(std::move(moved));
+  });
+  EXPECT_EQ(elsewhere.cause, cause::kLayout);
+  EXPECT_EQ(elsewhere.text, "walk does not show block #0");
+}
+
+TEST(History, BlocksThatAreLargerThanTheDeviceGaveAreCountedSo) {
+  RunSettings figures;
+  figures.only = {cause::kFigures};
+  const Finding finding =
+      found_in({.handed_out = [](Block& block) { block.bytes += 512; }}, {taken(0, 1000), taken(1, 10)}, figures);
+  EXPECT_EQ(finding.cause, cause::kFigures);
+  EXPECT_EQ(finding.text,
+            "blocks of 1536 bytes in all are handed out, but only 1024 were taken from the device: is Block::bytes the "
+            "size after rounding?");
 }
 
 TEST(History, WhatIsNotGivenBackIsALeak) {

@@ -1,6 +1,8 @@
 // Work in a child process: what it found comes back, and what ended it instead is told with the call under way.
 #include <tenon/conformance/process/isolation.h>
 
+#include "support/has_sanitizer.h"
+
 #include <gmock/gmock.h>
 
 #include <unistd.h>
@@ -103,6 +105,63 @@ TEST_F(Isolated, OutsideOfACallTheDeadlineAloneCounts) {
   EXPECT_EQ(finding.cause, "deadline");
   EXPECT_THAT(finding.text,
               StartsWith("the check did not end within 0.3 s, 0 calls were made; --deadline gives it longer"));
+}
+
+TEST_F(Isolated, AtTheDeadlineTheCallUnderWayIsTold) {
+  const Finding finding = in_child(
+      [&]() -> Finding {
+        journal_.end(journal_.begin({.call = Call::kReport}));
+        begin(Call::kTrim);
+        while (true) ::pause();
+      },
+      {.deadline_seconds = 0.2, .call_seconds = 50});
+  EXPECT_EQ(finding.cause, "deadline in trim");
+  EXPECT_THAT(finding.text, StartsWith("the check did not end within 0.2 s, 2 calls were made; --deadline gives it "
+                                       "longer; under way was trim(4096)"));
+}
+
+TEST_F(Isolated, OfAHangTheStackIsToldUnlessItIsATrial) {
+  if (test::has_a_sanitizer()) GTEST_SKIP() << "signals are left to it";
+  for (const bool is_trial : {false, true}) {
+    const Finding finding = in_child(
+        [&]() -> Finding {
+          begin(Call::kTrim);
+          while (true) ::pause();
+        },
+        {.deadline_seconds = 20, .call_seconds = 0.1, .is_trial = is_trial});
+    EXPECT_EQ(finding.text.find('\n') == std::string::npos, is_trial) << finding.text;
+  }
+}
+
+TEST_F(Isolated, ACallThatComputesIsStuckToo) {
+  const Finding finding = in_child(
+      [&]() -> Finding {
+        begin(Call::kAllocate);
+        for (volatile int i = 0;;) i = i ^ 1;
+      },
+      {.deadline_seconds = 50, .call_seconds = 0.1, .is_trial = true});
+  EXPECT_EQ(finding.cause, "hang in allocate");
+}
+
+TEST_F(Isolated, WhatEndsBadlyBehindItsAnswerIsToldWhereItFoundNothing) {
+  const auto dies_late = [&](const Finding& found) {
+    return in_child([&] {
+      std::FILE* const last_words = ::fopencookie(
+          nullptr, "w",
+          {.read = nullptr,
+           .write = [](void*, const char*, std::size_t) -> ssize_t { return ::kill(::getpid(), SIGKILL); },
+           .seek = nullptr,
+           .close = nullptr});
+      std::fputs("said when all is written out", last_words);
+      return found;
+    });
+  };
+  const Finding late = dies_late({});
+  EXPECT_EQ(late.cause, "signal 9");
+  EXPECT_EQ(late.text,
+            "the check found nothing, and its process ended with signal 9, as it does where a sanitizer found "
+            "something: it is on standard error");
+  EXPECT_EQ(dies_late({cause::kLeak, "it kept all"}).text, "it kept all");
 }
 
 TEST_F(Isolated, CallsThatGoOnAreNotStuck) {

@@ -125,5 +125,22 @@ TEST_F(TheJournal, KeepsTheSeedAndTheSettingsOfWhatRuns) {
   EXPECT_FALSE(journal_.judges_requests());
 }
 
+TEST_F(TheJournal, ForgetsAnOldDeathWithAllElse) {
+  CrashNote& note = journal_.crash_note();
+  note.signal = 11;
+  note.frame_count = 3;
+  note.named_count = 2;
+  note.words[0] = 'x';
+  note.fault_address = 0x1000;
+  journal_.begin(facts(Call::kTrim));
+  journal_.clear();
+  EXPECT_EQ(note.signal, 0);
+  EXPECT_EQ(note.frame_count, 0);
+  EXPECT_EQ(note.named_count, 0);
+  EXPECT_EQ(note.words[0], 0);
+  EXPECT_EQ(note.fault_address, 0U);
+  EXPECT_EQ(journal_.in_flight(), "");
+}
+
 }  // namespace
 }  // namespace tenon::conformance

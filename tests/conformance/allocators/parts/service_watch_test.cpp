@@ -253,6 +253,52 @@ TEST_F(InService, CallsAreOnTheBoardWhileTheyAreUnderWayAsOneOfItsNumber) {
   for (const CallSlot& slot : board_.slots()) EXPECT_FALSE(slot.is_under_way());
 }
 
+TEST_F(InService, ABlockOfAnEarlierStretchIsKnownNoMore) {
+  constexpr std::uint64_t kSecondStretch = 2 * 65536;
+  std::uint64_t turn = 0;
+  Block first;
+  const auto allocator = make(
+      [&](Block block) {
+        if (turn++ == 0) first = block;
+        if (turn == kSecondStretch + 1) block.data = first.data;
+        return block;
+      },
+      /*leaks=*/true);
+  const Block early = allocator->allocate({.bytes = 512});
+  while (turn < 65536 + 10'000) static_cast<void>(allocator->allocate({.bytes = 512}));
+  allocator->deallocate(early, {});  // while nobody looks
+  while (turn <= kSecondStretch) static_cast<void>(allocator->allocate({.bytes = 512}));
+  EXPECT_THAT(sentences(), ElementsAre());
+}
+
+TEST(WatchedInService, IsAsSafeForThreadsAsItsAllocatorAndNothingWhereNoneIsMade) {
+  class Safe final : public Allocator {
+   public:
+    explicit Safe(bool is_safe) : is_safe_(is_safe) {}
+    Block allocate(const Request&) override { return {}; }
+    void deallocate(const Block&, StreamRef) noexcept override {}
+    bool is_thread_safe() const override { return is_safe_; }
+
+   private:
+    const bool is_safe_;
+  };
+  AddressOnlySource device;
+  const OptionSchema none;
+  const Options options(none);
+  CallBoard board{};
+  ServiceFaults faults({});
+  for (const bool is_safe : {false, true}) {
+    const AllocatorInfo info{.name = "safe",
+                             .create = [&](const AllocatorContext&) { return std::make_unique<Safe>(is_safe); }};
+    const auto allocator = watched_in_service(info, board, faults).create({.source = device, .options = options});
+    EXPECT_EQ(allocator->is_thread_safe(), is_safe);
+  }
+  const AllocatorInfo nothing{.name = "nothing",
+                              .create = [](const AllocatorContext&) { return std::unique_ptr<Allocator>(); }};
+  EXPECT_EQ(watched_in_service(nothing, board, faults).create({.source = device, .options = options}), nullptr);
+  EXPECT_TRUE(faults.empty());
+}
+
 TEST_F(InService, PlacesAreLookedAtAllAlongTheBeginningAndInStretchesLater) {
   constexpr std::uint64_t kFirst = 65536, kPeriod = 65536, kStretch = 4096;
   bool is_outside = false;
