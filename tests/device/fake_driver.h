@@ -44,7 +44,7 @@ class FakeDevices {
     capacity() = capacity_bytes;
     set_device_resolver([](Device device) {
       ++opened();
-      auto& driver = drivers()[device.index()];
+      auto& driver = drivers()[key(device)];
       driver = std::make_unique<FakeDriver>(capacity());
       auto state = std::make_unique<DeviceState>(device, *driver);
       state->swap_allocator(make_stack(driver->memory()));
@@ -64,9 +64,16 @@ class FakeDevices {
     static std::size_t bytes = 0;
     return bytes;
   }
+  /// Those of kind "fake" by their index; the resolver is asked for other kinds too.
   static std::map<int, std::unique_ptr<FakeDriver>>& drivers() {
     static std::map<int, std::unique_ptr<FakeDriver>> all;
     return all;
+  }
+
+ private:
+  static int key(Device device) {
+    const bool is_fake = device.type() == DeviceType::named("fake");
+    return is_fake ? device.index() : kMaxDevicesPerType * (1 + device.type().id()) + device.index();
   }
 };
 
