@@ -122,19 +122,20 @@ TEST(AllocatorsInService, AllHaveTheDevicesLimitAlsoThoseThatCome) {
   for (const auto& one : {first, second, third}) one->deallocate(one->allocate({.bytes = 12 * MiB}));
 }
 
-TEST(PinnedMemory, IsOneAllocatorADeviceWhoseEventsAreInTheHostsHistory) {
+TEST(PinnedMemory, IsOneAllocatorADeviceWhoseLiveBlocksAreTheHosts) {
   const FakeDevices devices;
   DeviceState& state = device_state(fake(1));
   const auto pinned = state.pinned_host_allocator();
   EXPECT_EQ(state.pinned_host_allocator(), pinned);
   EXPECT_NE(device_state(fake(2)).pinned_host_allocator(), pinned);
-  History& of_host = device_state(kCPU).history().page_locked();
-  of_host.start({});
-  pinned->deallocate(pinned->allocate({.bytes = 1000}));
-  std::size_t requests = 0;
-  for (const HistoryEvent& event : of_host.events()) requests += event.bytes == 1000 ? 1 : 0;
-  EXPECT_GT(requests, 0U);
-  EXPECT_TRUE(state.history().events().empty());
+  History& of_host = device_state(kCPU).history();
+  of_host.keep_live();
+  const Block block = pinned->allocate({.bytes = 1000});
+  ASSERT_EQ(of_host.live_blocks().size(), 1U);
+  EXPECT_EQ(of_host.live_blocks()[0].address, reinterpret_cast<std::uintptr_t>(block.data));
+  pinned->deallocate(block);
+  EXPECT_TRUE(of_host.live_blocks().empty());
+  of_host.drop_live();
 }
 
 TEST(PinnedMemory, OfADeviceThatHasNoneIsAnError) {

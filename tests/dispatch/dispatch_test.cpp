@@ -74,6 +74,10 @@ TEST(Dispatch, SaysThatNobodyHasAKernelOrListsAllThatDo) {
   EXPECT_NE(message("dispatch_test_i").find("it has one for: dispatch_test_"), std::string::npos);
   EXPECT_NE(message("dispatch_test_i").find("dispatch_test_kind"), std::string::npos);
   EXPECT_NE(message("dispatch_test_i").find(", dispatch_test_"), std::string::npos);
+  register_kernel(kCPU, "dispatch_test_j", &first_kernel);
+  EXPECT_EQ(message("dispatch_test_j"),
+            "operator 'dispatch_test_j' has no kernel for device 'dispatch_test_other'; it has one for: cpu "
+            "(`tenon plugins list` shows what is loaded)");
   EXPECT_EQ(name_of(OperatorId{1'000'000}), "?");
 }
 

@@ -63,7 +63,9 @@ class Told final : public scopes::Listener {
     EXPECT_EQ(call.name, calls.back().name);
   }
   void allocated(const scopes::MemoryCall& call) noexcept override { blocks.push_back(call); }
+  void freed(const scopes::MemoryCall& call) noexcept override { freed_bytes.push_back(call.bytes); }
   std::vector<scopes::KernelCall> calls;
+  std::vector<std::size_t> freed_bytes;
   std::vector<scopes::MemoryCall> blocks;
 };
 
@@ -164,6 +166,15 @@ TEST_F(ToldKernels, TakeAWorkspaceOfTheirStreamAndOfTheUsersLabel) {
   EXPECT_EQ(told.blocks[0].label, current_label());
 }
 
+TEST_F(ToldKernels, GiveTheirWorkspaceBackLastFirst) {
+  register_kernel(kind_, "told_test_pieces", [](KernelContext& context, Views, Views, const void*) {
+    for (const std::size_t bytes : {3000, 1000, 2000}) context.scratch(bytes);
+  });
+  Told told(scopes::kWantsMemory);
+  call_kernel(TENON_OP("told_test_pieces"), state(), {}, {}, nullptr);
+  EXPECT_THAT(told.freed_bytes, ElementsAre(2000, 1000, 3000));
+}
+
 TEST_F(ToldKernels, WhoseWorkspaceDoesNotFitGiveBackWhatTheyHave) {
   static std::optional<int> pieces;
   register_kernel(kind_, "told_test_large", [](KernelContext& context, Views, Views, const void*) {
@@ -242,6 +253,17 @@ TEST_F(ToldKernels, RunWhatWaitsForThemOnceAndBehindThem) {
       told.reset();
     }
   }
+}
+
+TEST_F(ToldKernels, RunWhatComesToWaitMeanwhileBehindTheNext) {
+  after_kernel([] {
+    lines.emplace_back("first");
+    after_kernel([] { lines.emplace_back("second"); });
+  });
+  call();
+  EXPECT_THAT(lines, ElementsAre("kernel", "first"));
+  call();
+  EXPECT_THAT(lines, ElementsAre("kernel", "first", "kernel", "second"));
 }
 
 TEST_F(ToldKernels, DoNotRunWhatAnotherThreadWaitsWith) {

@@ -24,6 +24,7 @@ using testing::ElementsAre;
 struct Rush {
   std::vector<Request> requests;
   std::vector<std::pair<std::size_t, std::uint64_t>> freed;  ///< bytes asked for, and the last user
+  std::vector<std::size_t> kept;                             ///< as trims were told to
   std::size_t wrong_bytes = 0;                               ///< added to what goes back
   bool is_broken = false;                                    ///< breaks a promise by itself
 };
@@ -54,7 +55,8 @@ class Rushing final : public Allocator {
     rush_.freed.emplace_back(block.request.bytes, last_use.id);
     free_.push_back(block.data);
   }
-  std::size_t trim(std::size_t) override {
+  std::size_t trim(std::size_t keep_bytes) override {
+    rush_.kept.push_back(keep_bytes);
     const std::size_t given = free_.size() * MiB;
     for (void* const address : std::exchange(free_, {})) {
       source_.release(address, 1 * MiB);
@@ -152,7 +154,8 @@ TEST(HistoryStreams, ABrokenPromiseIsTheFinding) {
 TEST(HistoryStreams, TheAllocatorIsAskedForWhatTheHistorySays) {
   Rush rush;
   EXPECT_EQ(rushed(rush, {{.slot = 0, .bytes = 77, .alignment = 256, .stream = 3},
-                          {.slot = kPurposeCount + 2, .bytes = 9, .alignment = 64}})
+                          {.slot = kPurposeCount + 2, .bytes = 9, .alignment = 64},
+                          {.kind = Operation::kTrim, .bytes = 4096}})
                 .text,
             "");
   ASSERT_EQ(rush.requests.size(), 2U);
@@ -161,6 +164,7 @@ TEST(HistoryStreams, TheAllocatorIsAskedForWhatTheHistorySays) {
   EXPECT_EQ(rush.requests[0].stream.id, 3U);
   EXPECT_EQ(rush.requests[0].purpose, static_cast<Purpose>(0));
   EXPECT_EQ(rush.requests[1].purpose, static_cast<Purpose>(2));
+  EXPECT_THAT(rush.kept, ElementsAre(4096));
 }
 
 TEST(HistoryStreams, AtTheEndEveryOtherBlockIsFreedAndTheRestIsTheTeardowns) {

@@ -9,7 +9,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -210,6 +212,19 @@ TEST_F(Isolated, WhatItSaysIsKeptAsFarAsItCanBeRead) {
       },
       journal_, {});
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(Isolated, LeavesNoDescriptorOpen) {
+  const auto open_ones = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(std::filesystem::begin(all), std::filesystem::end(all));
+  };
+  const auto before = open_ones();
+  for (int i = 0; i < 3; ++i) {
+    in_child([] { return Finding("found"); });
+    run_in_child([] { return Finding(); }, journal_, {});
+  }
+  EXPECT_EQ(open_ones(), before);
 }
 
 TEST_F(Isolated, EachPieceBeginsWithAnEmptyJournal) {
