@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <new>
 #include <optional>
 #include <string>
@@ -85,6 +86,40 @@ TEST(KitRuns, ACallHasATenthOfTheTimeOfItsCheck) {
                                                    "0.3 s"));
   EXPECT_THAT(report.checks[0].failure, HasSubstr("\n  what led there:\n    #0 = allocate 1 bytes, alignment 1, "))
       << "it does not hang again";
+}
+
+TEST(KitRuns, ADeathIsToldWithTheShortestHistoryThatLeadsThere) {
+  const auto failure_of_dying = [](void (*die)()) {
+    const Habits dies{.asked = [=](const Request& request) {
+      if (request.bytes > 600) die();
+    }};
+    const Report report = run(keeper(dies), nullptr, {.only = "serves_every_size"});
+    return report.checks.empty() ? std::string() : report.checks[0].failure;
+  };
+  const char* const history =
+      "\n  the shortest history that does it:\n    #0 = allocate 601 bytes, alignment 64, stream 0";
+  const std::string code = failure_of_dying([] { ::_exit(3); });
+  EXPECT_THAT(code, StartsWith("the process ended with code 3 in the middle of the check in allocate(601 bytes, "
+                               "alignment 64, stream 0)"));
+  EXPECT_THAT(code, HasSubstr(history));
+  const std::string signal = failure_of_dying([] { ::kill(::getpid(), SIGKILL); });
+  EXPECT_THAT(signal, HasSubstr(" in allocate(601 bytes, alignment 64, stream 0)"));
+  EXPECT_THAT(signal, HasSubstr(history));
+}
+
+TEST(KitRuns, ADeathThatDoesNotComeAgainIsToldWithItsSeedWhereItHasOne) {
+  for (const std::string check : {"never_overlaps", "aligns"}) {
+    const Shared shared;
+    const Habits dies_once{.made = [&] {
+      if (shared->made++ == 0) ::_exit(3);
+    }};
+    const Report report = run(keeper(dies_once), nullptr, {.seed = 80, .histories = 1, .only = check});
+    ASSERT_EQ(report.checks.size(), 1U);
+    const std::string& failure = report.checks[0].failure;
+    EXPECT_THAT(failure, StartsWith("the process ended with code 3 in the middle of the check in the constructor"));
+    EXPECT_EQ(failure.ends_with("\n  in a history (seed 80)"), check == "never_overlaps") << failure;
+    EXPECT_THAT(failure, testing::Not(HasSubstr("shortest history")));
+  }
 }
 
 TEST(KitRuns, TellWhereACheckStands) {

@@ -151,6 +151,13 @@ TEST(FoldedLines, TwoOfTheSameAreOneLineAndTwoBlocksInARowAreNot) {
   EXPECT_THAT(folded_lines({block(0, 1), block(2, 1, 0, 128), block(4, 1)}).size(), 3U) << "another alignment";
 }
 
+TEST(FoldedLines, ARunEndsWhereItsStepChanges) {
+  Operations history;
+  for (const std::uint32_t slot : {0U, 1U, 2U, 4U, 6U, 8U}) history.push_back(block(slot, 1));
+  EXPECT_THAT(folded_lines(history), ElementsAre("#0 to #2 = allocate 1 bytes, alignment 64, stream 0  ×3",
+                                                 "#4, #6 … #8 = allocate 1 bytes, alignment 64, stream 0  ×3"));
+}
+
 TEST(FoldedLines, AGroupWithoutBlocksHasNoNextOne) {
   Operations history;
   for (int i = 0; i < 3; ++i) {
