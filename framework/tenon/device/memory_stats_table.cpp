@@ -44,7 +44,7 @@ MemoryStatsTable memory_stats_table(const MemoryStats& stats) {
   }
   table["num_alloc_retries"] = policy.retries;
   table["num_ooms"] = stats.ooms;
-  table["num_oom_rejections"] = 0;  // Tenon has no policy that refuses before the limit is reached
+  table["num_oom_rejections"] = 0;  // no policy counts them: those of throw_on_cudamalloc_oom are among num_ooms
   table["num_sync_all_streams"] = policy.has_pools ? policy.synchronizations : stats.device_synchronizations;
   table["num_device_alloc"] = stats.device_growths;
   table["num_device_free"] = stats.device_shrinks;
