@@ -132,6 +132,13 @@ TEST(SweepPage, LinksEveryCellAndTellsManyLinesApart) {
   EXPECT_EQ(looks.size(), 20U) << "no two lines of a picture look the same";
 }
 
+TEST(RunPage, ALossStandsAtItsStep) {
+  const std::string page = run_html(R"({"result":{"losses":[4,null,2,1],"figures":{"resumed_at_step":100}}})");
+  const auto label = [](int step) { return "class=\"mid\">" + std::to_string(step) + "</text>"; };
+  EXPECT_THAT(page, AllOf(HasSubstr(label(100)), HasSubstr(label(103)))) << "one that is not finite takes its place";
+  EXPECT_THAT(page, AllOf(Not(HasSubstr(label(99))), Not(HasSubstr(label(104)))));
+}
+
 TEST(SvgChart, EntriesOfTheLegendDoNotOverlap) {
   constexpr double kWidestLetter = 7.2, kPageWidth = 960;
   SvgChart chart{.title = "many"};

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -28,37 +29,51 @@ Json parse(const std::string& text) {
   return json;
 }
 
-/// A curve over the steps. Of a long one the highest point of each stretch is kept: peaks are what a reader looks for.
-SvgLine line_of(const std::string& name, const std::vector<double>& values) {
+/// What each step of a run had.
+struct Course {
+  double first_step = 0;  ///< more than 0: the run began with the state of another
+  std::vector<double> values;
+};
+
+/// A curve over the steps, without those that have no finite value. Of a long one the highest point of each stretch is
+/// kept: peaks are what a reader looks for.
+SvgLine line_of(const std::string& name, const Course& course) {
   SvgLine line{.name = name};
+  const std::vector<double>& values = course.values;
   const std::size_t stretch = std::max<std::size_t>(1, (values.size() + kMostPoints - 1) / kMostPoints);
   for (std::size_t i = 0; i < values.size(); i += stretch) {
-    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto end = values.begin() + static_cast<std::ptrdiff_t>(std::min(i + stretch, values.size()));
-    line.points.emplace_back(static_cast<double>(i), *std::max_element(begin, end));
+    std::optional<double> highest;
+    for (std::size_t k = i; k < std::min(i + stretch, values.size()); ++k)
+      if (std::isfinite(values[k])) highest = std::max(highest.value_or(values[k]), values[k]);
+    if (highest) line.points.emplace_back(course.first_step + static_cast<double>(i), *highest);
   }
   return line;
-}
-
-std::vector<double> samples(const Json& result, const char* key) {
-  std::vector<double> values;
-  for (const Json& sample : result.value("timeline", Json::array())) values.push_back(sample.value(key, 0.0));
-  return values;
-}
-
-std::vector<double> losses(const Json& result) {
-  std::vector<double> values;
-  const Json block = result.value("result", Json::object());
-  for (const Json& loss : block.value("losses", Json::array())) {
-    if (loss.is_number()) values.push_back(loss.get<double>());
-  }
-  return values;
 }
 
 /// JSON has null for what is not a finite number: the losses of a run that diverged.
 double number(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+double first_step(const Json& result) {
+  const Json figures = result.value("result", Json::object()).value("figures", Json::object());
+  const double step = number(figures, "resumed_at_step");
+  return std::isfinite(step) ? step : 0;
+}
+
+Course samples(const Json& result, const char* key) {
+  Course course{.first_step = first_step(result), .values = {}};
+  for (const Json& sample : result.value("timeline", Json::array())) course.values.push_back(sample.value(key, 0.0));
+  return course;
+}
+
+Course losses(const Json& result) {
+  Course course{.first_step = first_step(result), .values = {}};
+  const Json block = result.value("result", Json::object());
+  for (const Json& loss : block.value("losses", Json::array()))
+    course.values.push_back(loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN());
+  return course;
 }
 
 std::string chart(const std::string& title, bool bytes, std::vector<SvgLine> lines) {
@@ -141,7 +156,7 @@ std::string settings(const Json& result) {
 
 /// What the chart of the steps leaves out.
 std::string outside_the_steps(const Json& result) {
-  const std::vector<double> peaks = samples(result, "peak_allocated_bytes");
+  const std::vector<double> peaks = samples(result, "peak_allocated_bytes").values;
   if (peaks.empty()) return {};
   std::string text = "Testing is left out of this chart.";
   const double in_steps = *std::max_element(peaks.begin(), peaks.end());
