@@ -230,6 +230,8 @@ TEST(PlanFiles, AreNamedInTheOptionsOfWhatServesFromThem) {
   EXPECT_TRUE(planned[0].is_planned);
   EXPECT_EQ(spec_of(with_plan_file(planned[0].policy, "runs/gpt2.trace.gz")), "planned:plan=gpt2.plan");
   EXPECT_THAT(spec_of(planned[0].policy), ::testing::StartsWith("planned:plan=/proc/self/fd/"));
+  EXPECT_EQ(toml_of(with_plan_file(planned[0].policy, "a \"b\".pickle")),
+            "[allocator]\nname = \"planned\"\n[allocator.planned]\nplan = \"a \\\"b\\\".plan\"\n");
   EXPECT_EQ(plan_name_for(".hidden"), "..plan") << "a dot at the beginning is no end of the name";
 }
 

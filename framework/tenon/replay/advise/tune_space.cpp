@@ -3,6 +3,7 @@
 #include <tenon/memory/pytorch/sizes.h>
 #include <tenon/replay/advise/pytorch_settings.h>
 #include <tenon/replay/advise/tune_space.h>
+#include <tenon/runtime/config/toml_reader.h>
 
 #include <fmt/format.h>
 
@@ -77,10 +78,11 @@ std::string toml_of(const StackConfig& policy) {
   if (!entries.empty()) toml += fmt::format("[allocator.{}]\n", policy.policy.name);
   for (const auto& [name, value] : entries) {
     const auto spec = std::ranges::find(policy.options.schema(), name, &OptionSpec::name);
-    const bool is_bare =
-        spec != policy.options.schema().end() &&
-        (spec->type == OptionType::kBoolean || spec->type == OptionType::kInteger || spec->type == OptionType::kReal);
-    toml += is_bare ? fmt::format("{} = {}\n", name, value) : fmt::format("{} = \"{}\"\n", name, value);
+    const bool is_bare = spec != policy.options.schema().end() &&
+                         (spec->type == OptionType::kBoolean || spec->type == OptionType::kReal ||
+                          (spec->type == OptionType::kInteger &&
+                           std::ranges::find(spec->choices, value) == spec->choices.end()));  // a word for 0 is text
+    toml += fmt::format("{} = {}\n", name, is_bare ? value : toml_quote(value));
   }
   return toml;
 }
