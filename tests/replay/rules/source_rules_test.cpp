@@ -57,6 +57,15 @@ TEST(ReplaySources, AnswerTheSameFromTheMostThatWasInUse) {
   EXPECT_EQ(ReplaySource(2048).acquire(4096), nullptr);
 }
 
+TEST(ReplaySources, TakeAStreamForOneOfTheRecordingWhateverItsNumber) {
+  for (const std::uint64_t id : {std::uint64_t{7}, std::uint64_t{0x7fff12345678}, ~std::uint64_t{0}}) {
+    ReplaySource source(0);
+    const Ticket ticket = source.mark({id});
+    EXPECT_TRUE(source.reached(ticket)) << id << ": it has done all its work";
+    EXPECT_TRUE(source.is_known_reached({id}, ticket.value)) << id;
+  }
+}
+
 TEST(ReplaySources, ReachMarksOfAWaitingBlockOnceItIsCompleteOrAllIsWaitedFor) {
   struct Marked {
     Ticket ticket;

@@ -55,7 +55,7 @@ void ReplaySource::map(void* address, std::size_t bytes, Physical physical, std:
 void ReplaySource::unmap(void* address, std::size_t bytes) noexcept { device_.unmap(address, bytes); }
 
 Ticket ReplaySource::mark(StreamRef stream) {
-  if (stream.id >= kWaitingStreamBase) {
+  if (is_waiting_stream(stream.id)) {
     const std::uint64_t slot = stream.id - kWaitingStreamBase;
     if (slot >= marked_.size()) marked_.resize(slot + 1);
     marked_[slot] = next_ticket_;
@@ -75,7 +75,7 @@ bool ReplaySource::is_known_reached(StreamRef stream, std::uint64_t moment) cons
 }
 
 bool ReplaySource::reached(Ticket ticket) {
-  if (ticket.stream < kWaitingStreamBase) {
+  if (!is_waiting_stream(ticket.stream)) {
     std::uint64_t& known = known_[ticket.stream];
     known = std::max(known, ticket.value);
     return true;

@@ -18,8 +18,10 @@
 
 namespace tenon::replay {
 
-/// Streams that stand for "whatever the block of this slot still waits for".
+/// Streams that stand for "whatever the block of this slot still waits for": so many as there may be slots. Those of a
+/// recording may have any other number, -1 among them.
 inline constexpr std::uint64_t kWaitingStreamBase = std::uint64_t{1} << 63;
+constexpr bool is_waiting_stream(std::uint64_t id) { return id >> 32 == kWaitingStreamBase >> 32; }
 
 class ReplaySource final : public MemorySource, public AddressRangeWatcher {
  public:
