@@ -121,7 +121,7 @@ TEST_F(ResumedRun, GoesOnWhereItsStateCannotBeKept) {
 // As of the learning rate: what the optimiser is told is the file's that goes on, what it remembers the saved run's.
 TEST_F(ResumedRun, HasTheMomentumAndTheDecayThatItIsGiven) {
   const std::string file = (folder / "saved").string();
-  const std::vector<std::string> words{"train.optimizer=\"sgd\"", "train.lr=0.1", "train.schedule=\"constant\""};
+  const std::vector<std::string> words{"train.optimizer=\"sgd\"", "train.lr=0.01", "train.schedule=\"constant\""};
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all = words;
     all.insert(all.end(), more.begin(), more.end());
@@ -131,7 +131,7 @@ TEST_F(ResumedRun, HasTheMomentumAndTheDecayThatItIsGiven) {
   const std::string resume = "train.resume=\"" + file + "\"";
   const std::vector<double> same = with({resume});
   EXPECT_EQ(with({resume, "train.momentum=0.9", "train.weight_decay=0.0"}), same) << "which are the defaults";
-  for (const char* other : {"train.momentum=0.0", "train.weight_decay=0.5", "train.lr=0.01"}) {
+  for (const char* other : {"train.momentum=0.0", "train.weight_decay=0.5", "train.lr=0.001"}) {
     const std::vector<double> losses = with({resume, other});
     ASSERT_EQ(losses.size(), same.size());
     EXPECT_EQ(losses.front(), same.front()) << other << ": the step before the first update";
