@@ -5,6 +5,7 @@
 #include <tenon/autograd/node.h>
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
