@@ -4,6 +4,7 @@
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
 #include <tenon/autograd/version_check.h>
+#include <tenon/autograd/view_nodes.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/live_tensors.h>
 
@@ -130,7 +131,7 @@ Tensor SavedTensor::unpack(Node& saved_for) const {
     if (!value.defined()) throw Error("a saved-tensor unpack hook returned an undefined tensor");
     Tensor result = alias_of(value);
     if (is_output_) {
-      set_gradient_edge(result, {IntrusivePtr<Node>(&saved_for), output_nr_});
+      set_gradient_edge(result, edge_of_result(saved_for, output_nr_));
     } else if (packed_->leaf.defined()) {
       set_gradient_edge(result, gradient_edge(packed_->leaf));
     } else if (packed_->grad_fn) {
@@ -145,7 +146,7 @@ Tensor SavedTensor::unpack(Node& saved_for) const {
   }
   if (!is_output_) return data_;
   Tensor result = alias_of(data_);
-  set_gradient_edge(result, {IntrusivePtr<Node>(&saved_for), output_nr_});
+  set_gradient_edge(result, edge_of_result(saved_for, output_nr_));
   return result;
 }
 

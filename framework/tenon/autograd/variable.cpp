@@ -3,6 +3,7 @@
 #include <tenon/autograd/node_hooks.h>
 #include <tenon/autograd/retained_gradient.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/autograd/view_nodes.h>
 #include <tenon/core/scope/wanted.h>
 #include <tenon/tensor/factory.h>
 #include <tenon/tensor/live_tensors.h>
@@ -12,117 +13,6 @@
 
 namespace tenon::autograd {
 namespace {
-
-/// Gradient of an in-place write through a view, seen from the base: the part under the view goes through the view's
-/// function, the rest passes by.
-class CopySlices final : public Node {
- public:
-  CopySlices(const Tensor& base, const Tensor& view, IntrusivePtr<Node> function)
-      : view_sizes_(view.impl().sizes()),
-        view_strides_(view.impl().strides()),
-        view_offset_(view.storage_offset() - base.storage_offset()),
-        base_sizes_(base.impl().sizes()),
-        base_strides_(base.impl().strides()),
-        function_(std::move(function)) {
-    add_input_metadata(base);
-    add_next_edge(gradient_edge(base));
-    for (std::size_t i = 1; i < function_->num_outputs(); ++i) add_next_edge(function_->next_edge(i));
-    // Whether the function computes its first gradient is decided by who wants the base's, not the view's former
-    // history.
-    function_->edges()[0] = next_edge(0);
-  }
-  std::string name() const override { return "torch::autograd::CopySlices"; }
-  void release_variables() override {
-    released_ = true;
-    IntrusivePtr<Node> former;
-    const ListedChange change;
-    former.swap(function_);
-  }
-  void each_saved(const std::function<void(const SavedTensor&)>& show) const override {
-    if (function_) function_->each_saved(show);
-  }
-  GradList apply(GradList&& gradients) override {
-    GradList results;
-    results.resize(num_outputs());
-    const Tensor& gradient = gradients[0];
-    if (!gradient.defined()) return results;
-    if (released_) throw_released();
-    Tensor whole = gradient.new_empty_strided(base_sizes_, base_strides_);
-    whole.copy_(gradient);
-    const Tensor slice = whole.as_strided(view_sizes_, view_strides_, view_offset_);
-    GradList argument;
-    argument.push_back(slice.clone());
-    GradList inner = function_->apply(std::move(argument));
-    for (std::size_t i = 0; i < results.size() && i < inner.size(); ++i) {
-      if (!task_should_compute_output(i)) continue;
-      if (i > 0) {
-        results[i] = std::move(inner[i]);
-        continue;
-      }
-      if (inner[i].defined()) {
-        slice.copy_(inner[i]);
-      } else {
-        slice.zero_();
-      }
-      results[i] = whole;
-    }
-    return results;
-  }
-
- private:
-  [[noreturn]] static void throw_released();
-  Dims view_sizes_, view_strides_;
-  std::int64_t view_offset_;
-  Dims base_sizes_, base_strides_;
-  IntrusivePtr<Node> function_;
-  bool released_ = false;
-};
-
-/// Adds a gradient to a view, also to one whose elements share memory: slice by slice along its shortest dimension.
-void add_to_view(const Tensor& view, const Tensor& gradient) {
-  if (!view.impl().may_overlap_itself()) {
-    view.add_(gradient);
-    return;
-  }
-  std::int64_t shortest = -1;
-  for (std::int64_t d = 0; d < view.dim(); ++d) {
-    if (view.size(d) > 1 && (shortest < 0 || view.size(d) < view.size(shortest))) shortest = d;
-  }
-  for (std::int64_t i = 0; i < view.size(shortest); ++i) {
-    add_to_view(view.select(shortest, i), gradient.select(shortest, i));
-  }
-}
-
-/// History of a view whose base was modified in place: regenerated from the base.
-class ViewOfBase final : public Node {
- public:
-  ViewOfBase(const Tensor& base, const Tensor& view)
-      : sizes_(view.impl().sizes()),
-        strides_(view.impl().strides()),
-        offset_(view.storage_offset() - base.storage_offset()),
-        base_sizes_(base.impl().sizes()),
-        base_strides_(base.impl().strides()) {
-    add_next_edge(gradient_edge(base));
-    add_input_metadata(view);
-  }
-  std::string name() const override { return "AsStridedBackward0"; }
-  GradList apply(GradList&& gradients) override {
-    GradList results;
-    results.resize(1);
-    if (!gradients[0].defined()) return results;
-    // The view of a fresh, dense tensor of the base's layout: what it covers gets the gradient, the rest zero.
-    Tensor whole = gradients[0].new_empty_strided(base_sizes_, base_strides_);
-    whole.zero_();
-    add_to_view(whole.as_strided(sizes_, strides_, offset_), gradients[0]);
-    results[0] = std::move(whole);
-    return results;
-  }
-
- private:
-  Dims sizes_, strides_;
-  std::int64_t offset_;
-  Dims base_sizes_, base_strides_;
-};
 
 /// Refuses a write to a view that autograd could not follow: through the view itself, or (`indirect`) through its base
 /// or another view, found when the view's history is asked for.
@@ -162,12 +52,6 @@ void check_creation(const AutogradMeta& meta, bool indirect = false) {
 }
 
 }  // namespace
-
-void CopySlices::throw_released() {
-  throw Error(
-      "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-      "been freed). Specify retain_graph=True if you need to backward through the graph a second time.");
-}
 
 AutogradMeta::~AutogradMeta() {
   if (retains_grad) forget_retained(*this);
@@ -242,8 +126,7 @@ void rebase_history(const Tensor& tensor, IntrusivePtr<Node> node) {
     const std::uint32_t number = node->add_input_metadata(tensor);
     TENON_ASSERT(number == 0, "an in-place function has one output");
     const Tensor& base = meta.view->base;
-    IntrusivePtr<Node> slices(new CopySlices(base, tensor, std::move(node)));
-    set_gradient_edge(base, {std::move(slices), 0});
+    set_gradient_edge(base, {write_through_view(base, tensor, std::move(node)), 0});
     tensor.grad_fn();  // regenerated from the base
     return;
   }
@@ -332,7 +215,7 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
     // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because
     // writing through a view of a leaf that requires grad is an error.
     if (meta_of(view.base)->grad_fn) {
-      IntrusivePtr<Node> fresh(new ViewOfBase(view.base, *this));
+      IntrusivePtr<Node> fresh = view_of_base(gradient_edge(view.base), view.base, *this);
       if (meta->retains_grad) forget_retained(*meta);
       {
         const ListedChange change;

@@ -277,6 +277,32 @@ TEST(ViewWrites, ToALeafThatAreNotRecordedLeaveItsViewsTheirHistory) {
   }
 }
 
+TEST(ViewWrites, SavedResultsHaveTheHistoryOfTheViewInASecondDerivative) {
+  const std::vector<std::pair<std::string, std::pair<ViewOf, ViewOf>>> functions = {
+      {"exp", {[](const Tensor& x) { return x.exp(); }, [](const Tensor& x) { return x.exp_(); }}},
+      {"sigmoid", {[](const Tensor& x) { return x.sigmoid(); }, [](const Tensor& x) { return x.sigmoid_(); }}},
+      {"tanh", {[](const Tensor& x) { return x.tanh(); }, [](const Tensor& x) { return x.tanh_(); }}},
+      {"sqrt", {[](const Tensor& x) { return x.sqrt(); }, [](const Tensor& x) { return x.sqrt_(); }}},
+      {"reciprocal",
+       {[](const Tensor& x) { return x.reciprocal(); }, [](const Tensor& x) { return x.reciprocal_(); }}}};
+  for (const auto& [name, forms] : functions) {
+    for (const auto& [kind, view_of] : views()) {
+      const auto slopes = [&](bool in_place) {
+        const Tensor x = numbers({3, 4}, 0.2, 0.1).set_requires_grad(true);
+        const Tensor base = x * 1;
+        if (in_place) {
+          forms.second(view_of(base));
+        } else {
+          view_of(base).copy_(forms.first(view_of(base)));
+        }
+        const Tensor first = autograd::grad({(base * base).sum()}, {x}, {}, std::nullopt, true)[0];
+        return autograd::grad({(first * first).sum()}, {x})[0];
+      };
+      EXPECT_TRUE(slopes(true).allclose(slopes(false))) << name << " of " << kind;
+    }
+  }
+}
+
 TEST(ViewWrites, ViewsOfInferenceTensorsAreOfInferenceToo) {
   Tensor x;
   {
