@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace tenon {
 namespace {
 
@@ -97,6 +99,37 @@ TEST(Function, ThatWritesToAViewIsPartOfTheHistoryOfItsBase) {
   EXPECT_TRUE(base.equal(tensor({2., 6., 6., 2.}, TensorOptions(kFloat32))));
   base.sum().backward();
   EXPECT_TRUE(x.grad().equal(tensor({2., 6., 6., 2.}, TensorOptions(kFloat32))));
+}
+
+TEST(Function, ThatWritesToAViewIsPartOfTheHistoryOfTheView) {
+  const Tensor x = ones({4}, requires_grad());
+  const Tensor base = x * 2;
+  const Tensor part = base.narrow(0, 1, 2);
+  TriplesInPlace::apply(part).sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({0., 6., 6., 0.}, TensorOptions(kFloat32))));
+}
+
+/// e to the power of x, where it lies.
+struct ExponentialInPlace : autograd::Function<ExponentialInPlace> {
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& x) {
+    x.exp_();
+    context->mark_dirty({x});
+    context->save_for_backward({x});
+    return x;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* context, autograd::variable_list gradients) {
+    return {gradients[0] * context->get_saved_variables()[0]};
+  }
+};
+
+TEST(Function, ThatWritesToAViewHasASecondDerivative) {
+  const Tensor x = tensor({0.5, 0.25}, TensorOptions(kFloat64).requires_grad(true));
+  const Tensor base = x * 1;
+  ExponentialInPlace::apply(base.narrow(0, 0, 1));
+  const Tensor first = grad({(base * base).sum()}, {x}, {}, std::nullopt, true)[0];
+  EXPECT_TRUE(first.allclose(tensor({2 * std::exp(1.), 0.5}, kFloat64)));
+  const Tensor second = grad({first.sum()}, {x})[0];
+  EXPECT_TRUE(second.allclose(tensor({4 * std::exp(1.), 2.}, kFloat64)));
 }
 
 TEST(Function, ThatWritesWithoutAGradientGivesBackTheInputItself) {

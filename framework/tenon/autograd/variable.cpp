@@ -127,7 +127,8 @@ void rebase_history(const Tensor& tensor, IntrusivePtr<Node> node) {
     TENON_ASSERT(number == 0, "an in-place function has one output");
     const Tensor& base = meta.view->base;
     set_gradient_edge(base, {write_through_view(base, tensor, std::move(node)), 0});
-    tensor.grad_fn();  // regenerated from the base
+    meta.view->attr_version = tensor.impl().version() - 1;  // whoever asked since the write got the former base's
+    tensor.grad_fn();                                       // regenerated from the base
     return;
   }
   const std::uint32_t number = node->add_input_metadata(tensor);
