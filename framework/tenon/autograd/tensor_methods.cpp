@@ -130,8 +130,8 @@ void Tensor::set_data(const Tensor& data) const {
 unsigned Tensor::register_hook_(TensorHook hook) const {
   if (!requires_grad()) throw Error("cannot register a hook on a variable that doesn't require gradient");
   AutogradMeta& meta = materialize_meta(*this);
-  IntrusivePtr<Node> function;
-  if (!meta.hooks) function = grad_fn();  // of a view it may be made now, under a lock that is taken before the list's
+  // Of a view it may be made now, under a lock that is taken before the list's; the hooks of its former one stay there.
+  const IntrusivePtr<Node> function = grad_fn();
   const ListedChange change;
   if (!meta.hooks) {
     meta.hooks = make_intrusive<HookList>();

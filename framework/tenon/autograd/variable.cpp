@@ -206,7 +206,8 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
   AutogradMeta* meta = meta_of(*this);
   if (!meta) return none;
   if (!meta->view) return meta->grad_fn;
-  IntrusivePtr<Node> replaced;  // its end may take other metas' mutexes: after this one is given back
+  IntrusivePtr<Node> replaced;          // its end may take other metas' mutexes: after this one is given back
+  IntrusivePtr<HookList> former_hooks;  // the replaced node's, as in set_gradient_edge()
   std::lock_guard lock(mutex_of(meta));
   ViewInfo& view = *meta->view;
   const std::uint32_t version = impl_->version();
@@ -221,6 +222,7 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
       {
         const ListedChange change;
         meta->grad_fn.swap(fresh);
+        meta->hooks.swap(former_hooks);
       }
       replaced = std::move(fresh);
       meta->output_nr = 0;

@@ -48,6 +48,30 @@ TEST(HookRules, RunInTheirOrderAndRemovedOnesLeaveTheOthersTheirPlaces) {
             "cannot register a hook on a variable that doesn't require gradient");
 }
 
+TEST(HookRules, OfAViewStayWithWhatItWasBeforeItsBaseWasWrittenTo) {
+  const Tensor x = leaf({4}), base = x * 1, view = base.view({2, 2});
+  std::string order;
+  const auto named = [&](const Tensor& tensor, const char* name) {
+    return tensor.register_hook([&order, name](const Tensor&) { order += name; });
+  };
+  named(view, "a");
+  const Tensor before = view.sum();
+  base.mul_(2);
+  EXPECT_EQ(named(view, "b"), 0U) << "the first of what it is now";
+  EXPECT_EQ(refusal_of([&] { view.remove_hook(1); }), "Invalid index, no hook at position 1");
+  view.sum().backward();
+  EXPECT_EQ(order, "b");
+  before.backward();
+  EXPECT_EQ(order, "ba");
+  // The view itself is written to.
+  view.mul_(3);
+  named(view, "c");
+  order.clear();
+  view.sum().backward();
+  EXPECT_EQ(order, "c");
+  EXPECT_TRUE(x.grad().equal(constant({4}, 2 + 1 + 6)));
+}
+
 TEST(HookRules, AReplacementOfAnotherFormIsRefusedByTheNumberOfItsHook) {
   const auto refusal = [](const std::function<Tensor(const Tensor&)>& replace, bool is_leaf) {
     const Tensor x = leaf({2, 3}), y = is_leaf ? x : x * 1;
