@@ -208,28 +208,39 @@ const IntrusivePtr<Node>& Tensor::grad_fn() const {
   if (!meta->view) return meta->grad_fn;
   IntrusivePtr<Node> replaced;          // its end may take other metas' mutexes: after this one is given back
   IntrusivePtr<HookList> former_hooks;  // the replaced node's, as in set_gradient_edge()
-  std::lock_guard lock(mutex_of(meta));
+  std::unique_lock lock(mutex_of(meta));
   ViewInfo& view = *meta->view;
-  const std::uint32_t version = impl_->version();
-  if (!meta->grad_fn && !tenon::autograd::requires_grad(view.base)) return meta->grad_fn;
-  if (view.attr_version != version && tenon::autograd::requires_grad(view.base)) {
-    check_creation(*meta, true);
-    // The accumulator's mutex may be this one: the edge of a base that is a leaf is never asked for here, because
-    // writing through a view of a leaf that requires grad is an error.
-    if (meta_of(view.base)->grad_fn) {
-      IntrusivePtr<Node> fresh = view_of_base(gradient_edge(view.base), view.base, *this);
-      if (meta->retains_grad) forget_retained(*meta);
-      {
-        const ListedChange change;
-        meta->grad_fn.swap(fresh);
-        meta->hooks.swap(former_hooks);
-      }
-      replaced = std::move(fresh);
-      meta->output_nr = 0;
-      if (meta->retains_grad) list_retained(*meta);
-    }
-    view.attr_version = version;
+  const auto is_outdated = [&] {
+    return view.attr_version != impl_->version() && tenon::autograd::requires_grad(view.base);
+  };
+  if (!is_outdated()) return meta->grad_fn;
+  check_creation(*meta, true);
+  const AutogradMeta* const base = meta_of(view.base);
+  Edge of_base;
+  if (base->grad_fn) {
+    of_base = gradient_edge(view.base);
+  } else if (!meta->grad_fn) {
+    // A leaf, written to without gradients: it requires one only since the view was made, which came out of nothing. (A
+    // view that came out of it stays what it is.) The accumulator's mutex may be this one.
+    lock.unlock();
+    of_base = gradient_edge(view.base);
+    lock.lock();
+    if (!is_outdated()) return meta->grad_fn;
   }
+  const std::uint32_t version = impl_->version();
+  if (of_base.function) {
+    IntrusivePtr<Node> fresh = view_of_base(std::move(of_base), view.base, *this);
+    if (meta->retains_grad) forget_retained(*meta);
+    {
+      const ListedChange change;
+      meta->grad_fn.swap(fresh);
+      meta->hooks.swap(former_hooks);
+    }
+    replaced = std::move(fresh);
+    meta->output_nr = 0;
+    if (meta->retains_grad) list_retained(*meta);
+  }
+  view.attr_version = version;
   return meta->grad_fn;
 }
 

@@ -277,6 +277,21 @@ TEST(ViewWrites, ToALeafThatAreNotRecordedLeaveItsViewsTheirHistory) {
   }
 }
 
+TEST(ViewWrites, ALeafThatCameToRequireGradientsAfterItsViewGetsThoseOfTheViewOnceItWasWrittenTo) {
+  const Tensor leaf = numbers({2, 2}, 1, 1).clone();
+  const Tensor view = leaf.view({4});
+  leaf.set_requires_grad(true);
+  EXPECT_TRUE(view.requires_grad());
+  EXPECT_TRUE(view.is_leaf()) << "of what it was made from nothing was wanted";
+  {
+    const NoGradGuard off;
+    view.mul_(3);
+  }
+  EXPECT_EQ(view.grad_fn()->name(), "AsStridedBackward0");
+  view.square().sum().backward();
+  EXPECT_TRUE(leaf.grad().equal(tensor({{6., 12.}, {18., 24.}}, kFloat64)));
+}
+
 TEST(ViewWrites, SavedResultsHaveTheHistoryOfTheViewInASecondDerivative) {
   const std::vector<std::pair<std::string, std::pair<ViewOf, ViewOf>>> functions = {
       {"exp", {[](const Tensor& x) { return x.exp(); }, [](const Tensor& x) { return x.exp_(); }}},
