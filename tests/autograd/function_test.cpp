@@ -132,6 +132,29 @@ TEST(Function, ThatWritesToAViewHasASecondDerivative) {
   EXPECT_TRUE(second.allclose(tensor({4 * std::exp(1.), 2.}, kFloat64)));
 }
 
+/// Three times as much, where it lies, and its double.
+struct TriplesAndDoubles : autograd::Function<TriplesAndDoubles> {
+  static variable_list forward(autograd::AutogradContext* context, const Tensor& x) {
+    x.mul_(3);
+    context->mark_dirty({x});
+    return {x, x * 2};
+  }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list gradients) {
+    return {gradients[0] * 3 + gradients[1] * 6};
+  }
+};
+
+TEST(Function, OfSeveralResultsThatWritesToAViewIsRefused) {
+  const Tensor x = ones({4}, requires_grad());
+  const auto both = TriplesAndDoubles::apply(x * 2);
+  (both[0] + both[1]).sum().backward();
+  EXPECT_TRUE(x.grad().equal(full({4}, 18.)));
+  const Tensor base = x * 2;
+  EXPECT_THAT([&] { TriplesAndDoubles::apply(base.narrow(0, 1, 2)); },
+              ThrowsMessage<Error>(HasSubstr("an input that is a view of another Tensor, your Function cannot return "
+                                             "more than one Tensor")));
+}
+
 TEST(Function, ThatWritesWithoutAGradientGivesBackTheInputItself) {
   const Tensor whole = ones({2}, TensorOptions(kInt64));
   EXPECT_EQ(TriplesInPlace::apply(whole).unsafeGetTensorImpl(), whole.unsafeGetTensorImpl());

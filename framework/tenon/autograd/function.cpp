@@ -145,7 +145,6 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
   for (const Tensor& input : inputs) given.push_back(input.unsafeGetTensorImpl());
   variable_list result;
   result.reserve(outputs.size());
-  std::size_t count = 0;
   for (const Tensor& output : outputs) {
     if (!output.defined()) {
       if (node) node->add_undefined_input();
@@ -168,17 +167,23 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
       }
       if (node) node->add_input_metadata(wrapped);  // backward still gets a zero gradient for it
       result.push_back(std::move(wrapped));
-      ++count;
       continue;
     }
     if (is_input && is_modified) {
       const bool was_leaf_wanting_grad = wrapped.is_leaf() && wrapped.requires_grad();
       if (was_leaf_wanting_grad)
         throw Error("a leaf Variable that requires grad is being used in an in-place operation.");
-      if (wrapped.is_view() && count == 0 && outputs.size() == 1) {
+      if (!wrapped.is_view()) {
+        set_gradient_edge(wrapped, {node, node->add_input_metadata(wrapped)});
+      } else if (outputs.size() == 1) {
         rebase_history(wrapped, node);
       } else {
-        set_gradient_edge(wrapped, {node, node->add_input_metadata(wrapped)});
+        throw Error(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
+            "more than one Tensor. This is not supported by the current autograd engine. You should either make sure "
+            "the input is not a view (using .clone() for example) or make your Function only return one Tensor "
+            "(potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a "
+            "second one that does the other operations).");
       }
     } else if (is_input) {
       // Returned as it came: a view of it, whose history is this function.
@@ -190,7 +195,6 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
       set_gradient_edge(wrapped, {node, node->add_input_metadata(wrapped)});
     }
     result.push_back(std::move(wrapped));
-    ++count;
   }
   return result;
 }
