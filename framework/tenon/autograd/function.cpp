@@ -162,6 +162,7 @@ variable_list wrap_outputs(const variable_list& inputs, const variable_list& out
       // As in PyTorch: detached, or an alias where the input itself came back.
       if (is_input && !is_modified) {
         wrapped = alias_of(output);
+        if (!output.requires_grad()) make_view(output, wrapped, CreationMeta::IN_CUSTOM_FUNCTION);
       } else if (wrapped.requires_grad() && !wrapped.is_leaf()) {
         wrapped.detach_();
       }

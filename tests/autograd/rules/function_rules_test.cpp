@@ -134,7 +134,12 @@ TEST(FunctionRules, AnInputThatComesBackIsAnotherTensorOnItsMemory) {
   }
   Identity::marks = false;
   const Tensor plain = ones({2});
-  EXPECT_FALSE(Identity::apply(plain).is_same(plain));
+  const Tensor alias = Identity::apply(plain);
+  EXPECT_FALSE(alias.is_same(plain));
+  EXPECT_EQ(refusal_of([&] { alias.mul_(2); }), "");
+  EXPECT_TRUE(plain.equal(full({2}, 2.)));
+  EXPECT_THAT(refusal_of([&] { alias.mul_(ones({2}, requires_grad())); }), HasSubstr("custom Function"))
+      << "the input would not know of it";
   const NoGradGuard off;
   const Tensor x = ones({2}, requires_grad());
   EXPECT_FALSE(Identity::apply(x).requires_grad());
