@@ -106,8 +106,12 @@ Tensor Tensor::_base() const {
 
 Tensor Tensor::tensor_data() const {
   Tensor result = alias_of(*this);
-  result.impl().set_own_version(static_cast<std::uint32_t>(is_inference() ? 0 : impl().version()));
   result.impl().set_wrapped_number(false);
+  return result;
+}
+Tensor Tensor::variable_data() const {
+  Tensor result = tensor_data();
+  result.impl().set_own_version(0);
   return result;
 }
 

@@ -217,10 +217,11 @@ class TENON_EXPORT Tensor {
   TENON_API bool is_view() const;
   /// The tensor that this is a view of, itself no view. Throws Error unless is_view().
   TENON_API Tensor _base() const;
-  /// The same memory with a version counter of its own and no history.
+  /// The same memory without history; writes to it count as writes to this tensor.
   TENON_API Tensor tensor_data() const;
-  Tensor variable_data() const { return tensor_data(); }
-  Tensor data() const { return tensor_data(); }
+  /// The same memory without history, with a version counter of its own: backward does not see what is written to it.
+  TENON_API Tensor variable_data() const;
+  Tensor data() const { return variable_data(); }
   /// Takes on storage, dtype, sizes and strides of another tensor, which autograd does not see: `x.data = y`. Throws
   /// Error where this requires a gradient and the other's dtype is not floating.
   TENON_API void set_data(const Tensor& data) const;
