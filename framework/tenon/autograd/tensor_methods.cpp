@@ -129,6 +129,7 @@ void Tensor::set_data(const Tensor& data) const {
   self.set_own_version(self.version());
   self.set_storage(from.storage_ptr(), from.dtype());
   self.set_strided(from.sizes(), from.strides(), from.offset());
+  if (!from.is_inference()) self.set_inference(false);
 }
 
 unsigned Tensor::register_hook_(TensorHook hook) const {

@@ -314,6 +314,14 @@ TEST(GradientFlags, NewDataHasNewGradientsOfItsSize) {
   const Tensor plain = ones({2});
   plain.set_data(ones({2}, kInt64));
   EXPECT_EQ(plain.scalar_type(), kInt64);
+  Tensor inference;
+  {
+    const InferenceMode mode;
+    inference = ones({2});
+  }
+  inference.set_data(ones({3}));
+  EXPECT_FALSE(inference.is_inference()) << "what it holds now may be written to";
+  EXPECT_EQ(refusal_of([&] { inference.mul_(2); }), "");
 }
 
 }  // namespace
