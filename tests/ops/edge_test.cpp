@@ -9,6 +9,8 @@
 
 #include <cmath>
 #include <random>
+#include <string>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -105,6 +107,27 @@ TEST(Edge, ANaNInAGridShowsExceptAtABorder) {
   EXPECT_TRUE(std::isnan(grid_sampler(x, grid, 0, 0, false).item<float>()));
   EXPECT_EQ(grid_sampler(x, grid, 0, 1, false).item<float>(), 1) << "the border takes it to the first place";
   EXPECT_EQ(grid_sampler(x, grid, 0, 2, false).item<float>(), 1);
+}
+
+TEST(Edge, NormsOfNothingGiveTheirParametersNoGradient) {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{0, 3}, std::vector<std::int64_t>{0, 3, 2}, std::vector<std::int64_t>{2, 3, 0}}) {
+    const std::vector<std::string> norms = {"training", "evaluation", "group", "instance"};
+    for (const std::string& norm : norms) {
+      if (norm == "instance" && sizes.size() == 2) continue;
+      for (std::int64_t n = 1; n < 9; ++n) full({n}, NAN);  // what new memory may hold
+      const Tensor x = zeros(sizes, requires_grad());
+      const Tensor weight = ones({3}, requires_grad()), bias = ones({3}, requires_grad());
+      const Tensor y = norm == "group" ? group_norm(x, 3, weight, bias)
+                       : norm == "instance"
+                           ? instance_norm(x, weight, bias, {}, {}, true, 0.1, 1e-5, false)
+                           : batch_norm(x, weight, bias, zeros({3}), ones({3}), norm == "training", 0.1, 1e-5, false);
+      EXPECT_EQ(y.sizes(), x.sizes());
+      y.sum().backward();
+      EXPECT_TRUE(weight.grad().equal(zeros({3}))) << norm << " of " << sizes.size() << " dimensions";
+      EXPECT_TRUE(bias.grad().equal(zeros({3}))) << norm << " of " << sizes.size() << " dimensions";
+    }
+  }
 }
 
 TEST(Edge, LogSumExpOfNothingIsMinusInfinity) {

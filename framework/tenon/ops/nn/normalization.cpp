@@ -58,6 +58,13 @@ void hand_out(Backward& b, Gradients gradients) {
   if (b.needs(2)) b.set(2, std::move(gradients.dbias));
 }
 
+/// Kernels leave the statistics of no elements alone, and their backward multiplies by these.
+void clear_if_empty(const Tensor& x, const Tensor& mean, const Tensor& rstd) {
+  if (x.numel() != 0) return;
+  mean.zero_();
+  rstd.zero_();
+}
+
 /// What the backward of a normalization needs.
 void keep(Recording& recording, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& rstd,
           const Tensor& y) {
@@ -101,6 +108,7 @@ Tensor run_forward(const char* name, OperatorId op, Recording& recording, const 
     rstd = allocate_like(x, statistics, statistics_dtype(x));
     run(op, state_of(x), {view_of(y), view_of(mean), view_of(rstd)}, {view_of(x), view_of(w), view_of(bias_values)},
         &attributes);
+    clear_if_empty(x, mean, rstd);
     if constexpr (std::same_as<Attributes, GroupNormAttributes>) y = in_format_of(input, y);
   });
   keep(recording, input, weight, mean, rstd, y);
@@ -289,6 +297,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
          updates ? view_of(running_var) : undefined_view()},
         {view_of(x), view_of(w), view_of(bias_values), view_of(running_mean), view_of(running_var)}, &attributes);
     if (is_due) note_statistics_update();
+    clear_if_empty(x, mean, rstd);
     y = in_format_of(input, y);
   });
   if (updates) {
