@@ -95,6 +95,18 @@ TEST(InPlace, ProductSavesItsOwnValuesBeforeTheWrite) {
   EXPECT_EQ(w.grad().item<float>(), 3);
 }
 
+TEST(InPlace, InterpolationSavesItsOwnValuesBeforeTheWrite) {
+  const Tensor x = tensor({2.0, 4.0}, requires_grad());
+  const Tensor end = tensor({10.0, 20.0}, requires_grad());
+  const Tensor weight = tensor({0.25, 0.5}, requires_grad());
+  const Tensor y = x * 1;
+  y.lerp_(end, weight);
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(tensor({0.75, 0.5})));
+  EXPECT_TRUE(end.grad().equal(tensor({0.25, 0.5})));
+  EXPECT_TRUE(weight.grad().equal(tensor({8.0, 16.0})));
+}
+
 TEST(InPlace, WritingAViewRewritesTheBase) {
   const Tensor x = ones({2, 2}, requires_grad());
   const Tensor y = x * 2;

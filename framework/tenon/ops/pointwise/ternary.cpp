@@ -190,6 +190,12 @@ void finish(const Tensor& self, const Tensor& result, bool inplace, Recording& r
   finish_inplace(self, recording);
 }
 
+/// What is saved of an operand of an in-place form: not self, whose history the node becomes, or they would hold each
+/// other.
+Tensor apart_from_written(const Tensor& operand, const Tensor& self, bool inplace) {
+  return inplace && operand.is_same(self) ? alias_of(operand) : operand;
+}
+
 /// x + value * a * b, or x + value * a / b.
 Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value,
             bool inplace) {
@@ -274,15 +280,18 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   if (inplace) autograd::check_inplace(self, autograd::any_requires_grad(end, weight));
   const bool scalar = !weight.defined();
   Recording recording = record<3>("LerpBackward0", {&self, &end, &weight}, [scalar, number](Backward& b) {
-    const Tensor w = scalar ? Tensor() : b.saved(2);
-    if (b.needs(0)) b.set(0, scalar ? b.grad().mul(1 - number.toDouble()) : b.grad().mul(Scalar(1) - w));
-    if (b.needs(1)) b.set(1, scalar ? b.grad().mul(number) : b.grad().mul(w));
+    if (b.needs(0)) b.set(0, scalar ? b.grad().mul(1 - number.toDouble()) : b.grad().mul(Scalar(1) - b.saved(2)));
+    if (b.needs(1)) b.set(1, scalar ? b.grad().mul(number) : b.grad().mul(b.saved(2)));
     if (b.needs(2)) b.set(2, b.grad().mul(b.saved(1) - b.saved(0)));
   });
   if (recording && !scalar) {
-    recording.save(0, self);
-    recording.save(1, end);
-    recording.save(2, weight);
+    if (autograd::requires_grad(weight)) {
+      recording.save(0, inplace ? self.clone() : self);  // the values before the write
+      recording.save(1, apart_from_written(end, self, inplace));
+    }
+    if (autograd::requires_grad(self) || autograd::requires_grad(end)) {
+      recording.save(2, apart_from_written(weight, self, inplace));
+    }
   }
   Dims sizes = broadcast_sizes(self.impl().sizes(), end.impl().sizes());
   if (!scalar) sizes = broadcast_sizes(sizes, weight.impl().sizes());
