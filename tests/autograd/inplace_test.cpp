@@ -107,6 +107,21 @@ TEST(InPlace, InterpolationSavesItsOwnValuesBeforeTheWrite) {
   EXPECT_TRUE(weight.grad().equal(tensor({8.0, 16.0})));
 }
 
+TEST(InPlace, NothingIsSavedThatNoGradientReads) {
+  Tensor inference;
+  {
+    const InferenceMode mode;
+    inference = ones({2});  // cannot be saved
+  }
+  const Tensor x = ones({2}, requires_grad()), plain = ones({2});
+  (x.addcmul(inference, plain) + x.addcdiv(plain, inference) + x.lerp(inference, plain)).sum().backward();
+  EXPECT_TRUE(x.grad().equal(full({2}, 2.)));
+  EXPECT_THAT([&] { plain.addcmul(inference, x); }, ThrowsMessage<Error>(HasSubstr("cannot be saved")));
+  EXPECT_THAT([&] { plain.addcdiv(inference, x); }, ThrowsMessage<Error>(HasSubstr("cannot be saved")));
+  EXPECT_THAT([&] { plain.lerp(inference, x); }, ThrowsMessage<Error>(HasSubstr("cannot be saved")));
+  EXPECT_THAT([&] { x.lerp(plain, inference); }, ThrowsMessage<Error>(HasSubstr("cannot be saved")));
+}
+
 TEST(InPlace, WritingAViewRewritesTheBase) {
   const Tensor x = ones({2, 2}, requires_grad());
   const Tensor y = x * 2;

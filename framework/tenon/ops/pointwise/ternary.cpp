@@ -236,8 +236,9 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
     if (backward.needs(0)) backward.set(0, gradient);
   });
   if (recording) {
-    recording.save(0, y);
-    recording.save(1, z);
+    const bool wants_a = autograd::requires_grad(y), wants_b = autograd::requires_grad(z);
+    if (wants_b) recording.save(0, apart_from_written(y, self, inplace));
+    if (wants_a || (wants_b && divide)) recording.save(1, apart_from_written(z, self, inplace));
   }
   const Dims sizes = common(x, y, z);
   if (inplace) check_inplace_sizes(self, sizes);
