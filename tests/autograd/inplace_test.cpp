@@ -226,6 +226,8 @@ TEST(InPlace, OperandsInTheSameStorageAreReadBeforeTheyAreWritten) {
   EXPECT_TRUE(x.index_add_(0, tensor({1, 0}), x).equal(tensor({{4.0, 6.0}, {4.0, 6.0}})));
   x = fresh();
   EXPECT_TRUE(x.scatter_(1, tensor({{1, 0}, {1, 0}}), x).equal(tensor({{2.0, 1.0}, {4.0, 3.0}})));
+  const Tensor mask = tensor({{0, 1}, {1, 0}}).to(kBool);
+  EXPECT_FALSE(mask.masked_fill_(mask.t(), false).any().item<bool>());
 }
 
 TEST(InPlace, TernaryResultsAreOfTheTensorsOwnDtypeAndSize) {

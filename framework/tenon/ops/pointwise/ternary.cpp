@@ -114,7 +114,8 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   check_mask("masked_fill_", mask);
   autograd::check_inplace(*this);
   check_written(*this);
-  const Tensor chosen = mask.to(kBool);
+  Tensor chosen = mask.to(kBool);
+  if (reads_elsewhere_in(chosen, *this)) chosen = chosen.clone();
   if (!is_expandable_to(chosen.impl().sizes(), impl().sizes())) {
     throw Error("output with shape " + to_string(sizes()) + " doesn't match the broadcast shape " +
                 to_string(broadcast_sizes(impl().sizes(), chosen.impl().sizes())));
