@@ -114,8 +114,8 @@ Range* Home::reserve(Region region, std::size_t bytes) {
   auto range = std::make_unique<Range>();
   range->region = region;
   range->gaps.reserve(1);
-  for (std::size_t wanted = std::max(align_up(kRangeBytes[region], page_bytes_), bytes); wanted >= bytes;
-       wanted = align_up(wanted / 2, page_bytes_)) {
+  for (std::size_t wanted = std::max(align_up(kRangeBytes[region], page_bytes_), bytes);;
+       wanted = std::max(align_up(wanted / 2, page_bytes_), bytes)) {
     range->address = addresses_.take(wanted);
     range->bytes = wanted;
     if (range->address != 0 || wanted == bytes || wanted == page_bytes_) break;

@@ -72,9 +72,10 @@ class Addresses {
 
   /// What the source did not have once is not asked for again.
   Holes::iterator reserve(std::size_t bytes) {
-    std::size_t wanted = std::max(reserved_at_once_, bytes);
-    for (; wanted >= bytes; wanted = wanted / 2 / page_bytes_ * page_bytes_) {
+    const auto half = [&](std::size_t whole) { return whole / 2 / page_bytes_ * page_bytes_; };
+    for (std::size_t wanted = std::max(reserved_at_once_, bytes);; wanted = std::max(half(wanted), bytes)) {
       void* const address = source_.reserve(wanted);
+      if (!address && wanted == bytes) break;
       if (!address) continue;
       reserved_at_once_ = std::min(reserved_at_once_, wanted);
       try {
@@ -86,7 +87,7 @@ class Addresses {
         throw;
       }
     }
-    reserved_at_once_ = std::min(reserved_at_once_, wanted);
+    reserved_at_once_ = std::min(reserved_at_once_, half(bytes));
     return holes_.end();
   }
 

@@ -6,6 +6,7 @@
 #include <tenon/core/units.h>
 #include <tenon/memory/forwarding.h>
 #include <tenon/memory/sources/address_only_source.h>
+#include <tiled/addresses.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,6 +62,22 @@ TEST_F(MortiseHome, ARangeThatTheAddressSpaceHasNotIsHalvedUntilItIsThere) {
   ASSERT_TRUE(home.grow(add_stream(0), kLarge, {.pages = 3}, 0));
   EXPECT_EQ(home.ranges().front()->bytes, 4 * kHomePage) << "256 GiB halved again and again";
   EXPECT_EQ(device_.reserved_address_bytes(), 4 * kHomePage);
+}
+
+TEST_F(MortiseHome, AddressesThatAreJustEnoughAreTaken) {
+  source_.longest = 3 * kHomePage;
+  {
+    tiled::Addresses addresses(source_, kHomePage);
+    EXPECT_EQ(addresses.take(4 * kHomePage), 0U);
+    EXPECT_NE(addresses.take(3 * kHomePage), 0U);
+  }
+  {
+    tiled::Addresses addresses(source_, kHomePage);
+    EXPECT_NE(addresses.take(3 * kHomePage), 0U);
+  }
+  Home home(source_);
+  ASSERT_TRUE(home.grow(add_stream(0), kLarge, {.pages = 3}, 0));
+  EXPECT_EQ(home.ranges().front()->bytes, 3 * kHomePage);
 }
 
 TEST_F(MortiseHome, ARangeIsReservedOnceWhereThereIsRoomForIt) {
