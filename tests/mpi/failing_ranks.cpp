@@ -4,9 +4,9 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -75,20 +75,25 @@ void disagree(Communicator& ranks, const std::string& how) {
   if (how == "root") ranks.broadcast(buffer, 1)->wait();
 }
 
-/// Rank 0 receives what is right, what never comes, and what is of another dtype.
+/// Rank 0 receives what is right, what never comes, and what is of another dtype: the first and the last at one time,
+/// as it is stopped until both are there.
 void refuse_one_among_others(Communicator& ranks) {
   std::vector<float> values(8), never(8), other(8);
   const CommBuffer right{.data = values.data(), .count = 8}, missing{.data = never.data(), .count = 8};
+  std::int64_t process = ::getpid();
+  ranks.broadcast({.data = &process, .count = 1, .dtype = Dtype::kInt64}, 0)->wait();
   std::vector<std::shared_ptr<Work>> works;
-  if (ranks.rank() == 2) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 0 looks less often by then: it sees both
-    works.push_back(ranks.send(right, 0, /*tag=*/0));
-    works.push_back(ranks.send({.data = other.data(), .count = 8, .dtype = Dtype::kInt32}, 0, /*tag=*/2));
-  }
   if (ranks.rank() == 0) {
     works.push_back(ranks.receive(right, 2, /*tag=*/0));
     works.push_back(ranks.receive(missing, 2, /*tag=*/1));
     works.push_back(ranks.receive({.data = other.data(), .count = 8}, 2, /*tag=*/2));
+  }
+  ranks.barrier()->wait();
+  if (ranks.rank() == 2) {
+    ::kill(static_cast<pid_t>(process), SIGSTOP);
+    ranks.send(right, 0, /*tag=*/0)->wait();
+    ranks.send({.data = other.data(), .count = 8, .dtype = Dtype::kInt32}, 0, /*tag=*/2)->wait();
+    ::kill(static_cast<pid_t>(process), SIGCONT);
   }
   if (!works.empty()) works.back()->wait();
   ranks.barrier()->wait();
