@@ -124,6 +124,14 @@ TEST(IndexAdd, SaysWhatOfIndexAndSourceDoesNotFit) {
   EXPECT_TRUE(x.index_add(-1, tensor({2, 2}).to(kInt32), ones({2, 2}, kInt64)).equal(tensor({{0, 1, 4}, {3, 4, 7}})));
 }
 
+TEST(IndexAdd, KeepsEveryDigitOfAFactorOfIntegers) {
+  for (const std::int64_t factor : {9007199254740993, -9007199254740993, 9223372036854775807, 9007199254740992}) {
+    const Tensor sum = zeros({2}, kInt64).index_add(0, tensor({1, 1}), tensor({1, 2}), factor);
+    const auto wrapped = static_cast<std::int64_t>(3 * static_cast<std::uint64_t>(factor));
+    EXPECT_EQ(sum[1].item<std::int64_t>(), wrapped) << factor;
+  }
+}
+
 TEST(IndexCopy, SaysWhatOfIndexAndSourceDoesNotFit) {
   Tensor x = two_rows(), row = arange(3);
   EXPECT_EQ(message_of<IndexError>([&] { x.index_copy_(0, tensor({{0}}), x); }),

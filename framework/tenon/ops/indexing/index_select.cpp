@@ -143,11 +143,16 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
   });
   if (recording) recording.save(0, places);
   // For bool element_of() makes every alpha but 0 a 1, so that adding is "or".
-  const IndexAddAttributes attributes{at, element_of(alpha, scalar_type()).real};
+  // Kernels take it as a float64, which has not every int64.
+  const ScalarValue factor = element_of(alpha, scalar_type());
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  const bool is_beyond = scalar_type() == kInt64 && (factor.integer > kExact || factor.integer < -kExact);
+  const IndexAddAttributes attributes{at, is_beyond ? 1 : factor.real};
   {
     NoGradGuard no_grad;
     const Tensor target = dim == 0 && this->dim() == 0 ? reshape({1}) : *this;
     Tensor rows = source.dim() == 0 ? source.reshape({1}) : source;
+    if (is_beyond) rows = rows.mul(Scalar(factor.integer));
     if (target.dim() > 1) {
       Dims wide = target.impl().sizes();
       wide[at] = places.numel();
