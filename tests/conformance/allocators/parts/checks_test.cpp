@@ -160,13 +160,17 @@ TEST(KitChecks, PayloadsAreReadToTheLastByte) {
 
 TEST(KitChecks, PayloadsAreReadInTheirMiddleAndToTheEndOfTheCheck) {
   Block last;
-  EXPECT_THAT(failed("keeps_payloads", {.handed_out =
-                                            [&](Block& block) {
-                                              if (last.data != nullptr && last.bytes > 4096)
-                                                std::memset(static_cast<char*>(last.data) + 2000, 0x55, 61);
-                                              last = block;
-                                            }}),
-              StartsWith("the bytes of a live block of "));
+  const Habits scribbles{.handed_out =
+                             [&](Block& block) {
+                               if (last.data != nullptr && last.bytes > 4096)
+                                 std::memset(static_cast<char*>(last.data) + 2000, 0x55, 61);
+                               last = block;
+                             },
+                         .freed =
+                             [&](const Block& block) {
+                               if (block.data == last.data) last = {};
+                             }};
+  EXPECT_THAT(failed("keeps_payloads", scribbles), StartsWith("the bytes of a live block of "));
   std::vector<Block> all;
   int freed_in_a_row = 0;
   const Habits scribbles_late{.handed_out =

@@ -173,7 +173,8 @@ TEST(HistoryStreams, AtTheEndEveryOtherBlockIsFreedAndTheRestIsTheTeardowns) {
   for (std::uint32_t slot = 0; slot < 5; ++slot)
     history.push_back({.slot = slot, .bytes = 100 + slot, .stream = slot + 10});
   EXPECT_EQ(rushed(rush, history).text, "");
-  EXPECT_THAT(rush.freed, ElementsAre(std::pair(100U, 10U), std::pair(102U, 12U), std::pair(104U, 14U)));
+  using Freed = std::pair<std::size_t, std::uint64_t>;
+  EXPECT_THAT(rush.freed, ElementsAre(Freed(100, 10), Freed(102, 12), Freed(104, 14)));
 }
 
 TEST(HistoryStreams, WhenAllIsFreedTheDeviceWorksAgain) {

@@ -184,7 +184,9 @@ TEST(FoldedLines, BlocksThatFollowEachOtherAreNumberedOn) {
     history.push_back(block(i * 5 % 11, 1));
     if (i >= 2) history.push_back({.kind = Operation::kFree, .slot = (i - 2) * 5 % 11});
   }
-  EXPECT_THAT(folded_lines(numbered_for_reading(history)), testing::Contains("×18, with the next block each time:"));
+  const std::vector<std::string> lines = folded_lines(numbered_for_reading(history));
+  EXPECT_EQ(lines.size(), 5U);
+  EXPECT_THAT(lines, testing::Contains("×17, with the next block each time:"));
 }
 
 }  // namespace
