@@ -246,11 +246,11 @@ TEST_F(Experiment, AStepThatIsTakenOnceMoreDrawsTheSameRandomNumbers) {
 
 // What batch norms remember of a batch, too: the first try has updated some of them.
 TEST_F(Experiment, AStepThatIsTakenOnceMoreUpdatesRunningStatisticsOnce) {
-  const std::vector<std::string> words = {"model.name=\"unet\"", "model.hidden=2", "model.layers=1",
-                                          "train.max_steps=3", "train.micro_batches=2"};
+  const std::vector<std::string> words = {"model.name=\"unet\"", "model.hidden=16", "model.layers=1",
+                                          "train.max_steps=3"};
   const ExperimentResult plain = run(words);
   int recovered = 0;
-  for (int nth = 60; nth <= 180; nth += 12) {
+  for (int nth = 20; nth <= 110; nth += 10) {
     std::vector<std::string> more = words;
     more.insert(more.end(), {"allocator.layers=[\"inject\"]", "allocator.inject.nth=" + std::to_string(nth),
                              "allocator.inject.purpose=\"activation\""});
