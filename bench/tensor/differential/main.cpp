@@ -22,9 +22,9 @@ std::vector<Row>& table() {
 
 namespace {
 
-/// "order,in_place,guard": gradients up to this order; whether argument 0 is written to; "-", "nograd" or "inference", or
-/// what is done between the call and its gradients: "write3", number 3 of the tensors given and returned is written to
-/// under NoGradGuard; "chain3", as an operator that is recorded.
+/// "order,in_place,guard": gradients up to this order; whether argument 0 is written to; "-", "nograd" or "inference",
+/// or what is done between the call and its gradients: "write3", number 3 of the tensors given and returned is written
+/// to under NoGradGuard; "chain3", as an operator that is recorded.
 struct Flags {
   int order = 0;
   std::string guard = "-";

@@ -97,8 +97,8 @@ class Rebuilder {
     reserved_ = beginning_.reserved_bytes;
   }
 
-  /// Settings that were made in the program, and those of other devices' allocators, are not always in the file; a later
-  /// string takes the place of the one that switched expandable segments on, and leaves them on.
+  /// Settings that were made in the program, and those of other devices' allocators, are not always in the file; a
+  /// later string takes the place of the one that switched expandable segments on, and leaves them on.
   void believe_the_segments() {
     const bool is_expandable = std::ranges::any_of(device_.segments, &Segment::is_expandable) ||
                                std::ranges::any_of(device_.events, [](const MemoryEvent& event) {
