@@ -79,7 +79,7 @@ TEST(ExhaustionChecks, BlocksOfEverySizeGoBackBeforeARequestFails) {
                             "stream 2 and OutOfMemory, with 1020.0 MiB reserved; a fresh allocator serves 14 of them: "
                             "release what is cached and try once more before you throw$"));
   EXPECT_THAT(failed("retries_before_out_of_memory", hasty_with(3 * MiB)),
-              ContainsRegex("1747 x 600.0 KiB on stream 1, all freed, then 0 x 3.0 MiB on stream 2 and OutOfMemory, "
+              ContainsRegex("1747 x 600.0 KiB on stream 1, all freed, then 0 x 3.00 MiB on stream 2 and OutOfMemory, "
                             "with .* reserved; a fresh allocator serves 341 of them"));
 }
 
@@ -95,7 +95,7 @@ TEST(ExhaustionChecks, AMiddlingCacheOfSmallBlocksGoesBackForALargeOne) {
                                    throw OutOfMemory({.requested_bytes = request.bytes});
                                }};
   EXPECT_THAT(failed("retries_before_out_of_memory", keeps_small),
-              ContainsRegex("1024 x 1.0 MiB on stream 1, all freed, then 0 x 200.0 MiB on stream 2"));
+              ContainsRegex("1024 x 1.00 MiB on stream 1, all freed, then 0 x 200.0 MiB on stream 2"));
 }
 
 }  // namespace
