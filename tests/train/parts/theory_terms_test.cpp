@@ -114,6 +114,25 @@ TEST(TheoryTerms, FrozenWeightsStandBesideTheBlocksThatWillReadThem) {
   EXPECT_EQ(activations(r), 3 * (420 - 3 + 500) + 44 - 2) << "there are none";
 }
 
+TEST(TheoryTerms, FrozenWeightsAndCastsStandBesideTheLossHoweverItIsComputed) {
+  TheoryRequest r = small();
+  r.gradients.head_passing = 60;  // logits of 30 numbers
+  r.form.frozen = 11, r.form.frozen_head = 6, r.casts = {.block = 8, .head = 5};
+  const double beside = 4 * 11 + 6 + 4 * 8 + 5;
+  r.form.head_passing = 7000;
+  EXPECT_EQ(together(r), 3 * (470 + 7000) + beside) << "in the forward pass";
+  r.form.head_passing = 0, r.gradients.head_passing = 7000, r.form.head = 3550;
+  EXPECT_EQ(together(r), 3 * (420 + 3550) + 3 * 7000 + beside) << "while its gradients come";
+  r.form.head = 50, r.gradients.head_passing = 60, r.gradients.head_late_passing = 7000;
+  EXPECT_EQ(together(r), 3 * (470 - 30) + 300 + 3 * 7000 + 4 * 11 + 4 * 8 + 5) << "when the output layer's is gone";
+  r.gradients.head_late_passing = 0, r.loss_chunks = 2, r.form.head_input = 7000;
+  EXPECT_EQ(together(r), 3 * (420 + 20 + 7000 + 15) + beside) << "in chunks";
+  r.form.head_input = 0, r.gradients.chunk_passing = 7000;
+  EXPECT_EQ(together(r), 3 * (420 + 20) + 3 * 3500 + beside) << "in backward in chunks";
+  r.gradients.chunk_passing = 0, r.gradients.late_passing = 7000;
+  EXPECT_EQ(together(r), 3 * 420 + 300 + 3 * 7000 + 3 * 11 + 3 * 8) << "late in the last block, those of the others";
+}
+
 TEST(TheoryTerms, InABlocksBackwardSomeFrozenWeightsAreGone) {
   TheoryRequest r = small();
   r.form.frozen = 11, r.form.frozen_narrow = 5;
