@@ -190,7 +190,7 @@ std::vector<FitCandidate> other_pytorch_settings(const std::string& conf, std::u
     } catch (const Error&) {  // PyTorch refuses the combination, or its driver does
     }
   };
-  const bool is_expandable = parse_pytorch_conf(conf).allocator == kExpandableAllocator;
+  const bool is_expandable = std::ranges::find(decided, kExpandableSetting) != decided.end();
   for (const std::string& setting : settings_to_try(max_request_bytes))
     if (!is_expandable || find_pytorch_setting(key_of(setting))->suits_expandable) add(setting);
   return candidates;
