@@ -131,8 +131,9 @@ TEST(PinnedMemory, IsOneAllocatorADeviceWhoseLiveBlocksAreTheHosts) {
   History& of_host = device_state(kCPU).history();
   of_host.keep_live();
   const Block block = pinned->allocate({.bytes = 1000});
-  ASSERT_EQ(of_host.live_blocks().size(), 1U);
-  EXPECT_EQ(of_host.live_blocks()[0].address, reinterpret_cast<std::uintptr_t>(block.data));
+  const std::vector<LiveBlock> live = of_host.live_blocks();
+  ASSERT_EQ(live.size(), 1U);
+  EXPECT_EQ(live[0].address, reinterpret_cast<std::uintptr_t>(block.data));
   pinned->deallocate(block);
   EXPECT_TRUE(of_host.live_blocks().empty());
   of_host.drop_live();

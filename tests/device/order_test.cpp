@@ -193,10 +193,12 @@ TEST_F(Order, AnEventSaysWhetherItWasReachedAndHowLongAfterAnother) {
   EXPECT_TRUE(first.query());
   EXPECT_FALSE(second.query());
   EXPECT_EQ(first.elapsed_time(second), 2.5);
-  EXPECT_EQ(told().back(), "0: time from event 1 to event 2");
+  EXPECT_THAT(told(), ElementsAre("0: event", "0: event", "0: ask event 1", "0: ask event 2",
+                                  "0: time from event 1 to event 2"));
   const Stream waiting(async(1));
   waiting.wait_event(second);
-  EXPECT_EQ(told().back(), "1: wait for event 2 on 1") << "of another device of its kind";
+  EXPECT_THAT(told(), ElementsAre("1: stream of priority 0", "1: wait for event 2 on 1"))
+      << "of another device of its kind";
 }
 
 TEST_F(Order, AGuardOfAStreamIsOfItsDevice) {
