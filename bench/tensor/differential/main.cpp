@@ -82,7 +82,7 @@ std::string outcome(const Row& row, Arguments& arguments, const Flags& flags) {
     if (flags.guard == "nograd") no_grad.emplace();
     if (flags.guard == "inference") inference.emplace();
     begin_call();
-    arguments.copies_leaves = flags.in_place && flags.guard == "-";
+    arguments.copies_leaves = flags.in_place && !no_grad && !inference;
     auto values = row.call(arguments);
     if (flags.in_place) {
       for (const auto& tensor : arguments.given) values.push_back({tensor, ""});
