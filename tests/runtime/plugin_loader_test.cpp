@@ -32,7 +32,7 @@ TEST_F(PluginLoader, RecordsWhatItLoadedAndFromWhere) {
   EXPECT_EQ(plugin.name, "tiny");
   EXPECT_EQ(plugin.version, "0.3");
   EXPECT_EQ(plugin.path, std::filesystem::canonical(fixture("tiny")));
-  EXPECT_EQ(plugin.sha256, sha256_of_file(fixture("tiny")));
+  EXPECT_EQ(plugin.sha256(), sha256_of_file(fixture("tiny")));
   EXPECT_THAT(plugin.allocators, ElementsAre("tiny"));
   EXPECT_THAT(allocator_names(), Contains("tiny"));
 }

@@ -28,5 +28,22 @@ TEST(Sha256, OfAFileThatIsNotThereIsAnErrorThatNamesIt) {
   EXPECT_NE(message_of<Error>([] { sha256_of_file("/no/such/file"); }).find("/no/such/file"), std::string::npos);
 }
 
+TEST(FileDigest, IsThatOfTheFileThatWasThereWhenItWasMade) {
+  const Folder folder;
+  const FileDigest digest(folder.write("f", "abc"));
+  folder.write("g", "another");
+  std::filesystem::rename(folder.path() / "g", folder.path() / "f");
+  EXPECT_EQ(digest.text(), hash("abc"));
+  EXPECT_EQ(digest.text(), hash("abc")) << "asked a second time";
+}
+
+TEST(FileDigest, OfAFileThatCannotBeReadIsAnErrorThatNamesIt) {
+  EXPECT_NE(message_of<Error>([] { const FileDigest digest("/no/such/file"); }).find("/no/such/file"),
+            std::string::npos);
+  const Folder folder;
+  const FileDigest digest(folder.path());
+  EXPECT_NE(message_of<Error>([&] { static_cast<void>(digest.text()); }).find(folder.path().string()), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -74,7 +74,7 @@ std::string environment_json() {
     block["plugins"].push_back({{"name", plugin.name},
                                 {"version", plugin.version},
                                 {"path", plugin.path.string()},
-                                {"sha256", plugin.sha256}});
+                                {"sha256", plugin.sha256()}});
   }
   return block.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 UsedPlugin used(const LoadedPlugin& plugin) {
-  return {.name = plugin.name, .version = plugin.version, .path = plugin.path, .sha256 = plugin.sha256};
+  return {.name = plugin.name, .version = plugin.version, .path = plugin.path, .sha256 = plugin.sha256()};
 }
 
 void add(RunBasis& basis, const LoadedPlugin& plugin) {

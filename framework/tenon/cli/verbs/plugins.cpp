@@ -49,7 +49,7 @@ ExitCode list(const PluginOptions& options) {
     if (problem.empty()) {
       try {
         const LoadedPlugin& plugin = load_plugin(found.path.string());
-        table.add_row({plugin.name, plugin.version, supplies(plugin), plugin.path.string(), plugin.sha256, {}});
+        table.add_row({plugin.name, plugin.version, supplies(plugin), plugin.path.string(), plugin.sha256(), {}});
         continue;
       } catch (const PluginError& error) {
         problem = error.what();
@@ -161,7 +161,7 @@ ExitCode info(const PluginOptions& options) {
   if (const auto plugin = plugin_for(options.name)) {
     if (options.format == TableFormat::kTable) {
       Table facts({{"path", "  path"}, {"sha256", "  sha256"}, {"kernels", "  kernels"}});
-      facts.add_row({plugin->path.string(), plugin->sha256, static_cast<std::int64_t>(plugin->kernels)});
+      facts.add_row({plugin->path.string(), plugin->sha256(), static_cast<std::int64_t>(plugin->kernels)});
       print(fmt::format("{} {}\n{}", plugin->name, plugin->version, facts.lines(output_screen())));
     }
     print_offers(offers_of(*plugin), options.format);

@@ -45,7 +45,7 @@ std::string plugin_of(const std::string& allocator) {
   for (const LoadedPlugin& plugin : loaded_plugins()) {
     if (std::ranges::find(plugin.allocators, allocator) == plugin.allocators.end()) continue;
     return nlohmann::ordered_json{
-        {"name", plugin.name}, {"version", plugin.version}, {"path", plugin.path.string()}, {"sha256", plugin.sha256}}
+        {"name", plugin.name}, {"version", plugin.version}, {"path", plugin.path.string()}, {"sha256", plugin.sha256()}}
         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a path need not be UTF-8
   }
   return "null";

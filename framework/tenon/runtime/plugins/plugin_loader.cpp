@@ -10,7 +10,6 @@
 #include <tenon/runtime/plugins/plugin_file.h>
 #include <tenon/runtime/plugins/plugin_search.h>
 #include <tenon/runtime/plugins/plugins.h>
-#include <tenon/runtime/plugins/sha256.h>
 #include <tenon/runtime/plugins/shipped_plugins.h>
 
 #include <vector>  // Boost 1.74's library_info.hpp needs it first
@@ -208,7 +207,7 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, Taken
     if (loaded.path == path) return loaded;
   }
   const PluginFile file = inspect_plugin_file(path);
-  std::string hash = sha256_of_file(path);
+  auto digest = std::make_shared<const FileDigest>(path);
   const boost::dll::shared_library library = open_library(file);
   if (!library.has(plugin::kDescriptorSymbol)) {
     throw PluginError(
@@ -224,7 +223,7 @@ const LoadedPlugin& load_locked(Registry& registry, const fs::path& given, Taken
   record.name = file.name;
   record.version = file.version;
   record.path = path;
-  record.sha256 = std::move(hash);
+  record.digest = std::move(digest);
   for (auto& [name, info] : staging.allocators) {
     record.allocators.push_back(name);
     const bool is_reached_by_path = registry.allocators.contains(name) ||

@@ -5,9 +5,11 @@
 #include <tenon/core/export.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/memory/factory.h>
+#include <tenon/runtime/plugins/sha256.h>
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +21,14 @@ struct LoadedPlugin {
   std::string name;
   std::string version;
   std::filesystem::path path;           ///< absolute
-  std::string sha256;                   ///< of the file, as sha256sum prints it
   std::vector<std::string> allocators;  ///< that it supplied
   std::vector<std::string> backends;    ///< device kinds that it supplied
   std::size_t kernels = 0;
-  std::vector<std::string> communicators;  ///< that it supplied
+  std::vector<std::string> communicators;    ///< that it supplied
+  std::shared_ptr<const FileDigest> digest;  ///< of the file that was loaded
+
+  /// Of the file, as sha256sum prints it. Throws Error when it cannot be read.
+  [[nodiscard]] const std::string& sha256() const { return digest->text(); }
 };
 
 /// Loads a plugin by name ("caching") or path ("./mine.so", relative to `base` or else the current folder) and

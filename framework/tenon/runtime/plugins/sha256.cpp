@@ -8,8 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -48,15 +48,24 @@ std::string sha256_of(std::span<const std::byte> bytes) {
   return hash.finish();
 }
 
-std::string sha256_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+std::string sha256_of_file(const std::filesystem::path& path) { return FileDigest(path).text(); }
+
+FileDigest::FileDigest(std::filesystem::path path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rbe")) {
+  if (!file_) throw Error(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
+}
+
+const std::string& FileDigest::text() const {
+  const std::lock_guard lock(mutex_);
+  if (!file_) return text_;
+  std::rewind(file_.get());
   Sha256 hash;
   std::vector<char> buffer(1 << 16);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
-    hash.add(buffer.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  return hash.finish();
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file_.get())) hash.add(buffer.data(), got);
+  if (std::ferror(file_.get()) != 0)
+    throw Error(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
+  text_ = hash.finish();
+  file_.reset();
+  return text_;
 }
 
 }  // namespace tenon
