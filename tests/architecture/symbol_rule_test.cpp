@@ -24,7 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kObjects = fs::path(TENON_BINARY_DIR) / "framework/CMakeFiles/tenon.dir";
+const fs::path kObjects = fs::path(TENON_BINARY_DIR) / "framework/CMakeFiles";
+/// Of one library, by how they are compiled.
+constexpr const char* kTargets[] = {"tenon.dir", "tenon_cold.dir"};
 
 struct Symbols {
   std::set<std::string> defined;  ///< those that one object alone defines: no templates, no inline functions
@@ -63,7 +65,7 @@ std::string demangled(const std::string& name) {
 
 /// What an object was made of, below framework/tenon: a file ("tenon/memory/block.cpp.o") or all files of a room
 /// ("Unity/unity_memory-layers_cxx.cxx.o", as tenon_join_rooms names them).
-fs::path origin_of(const fs::path& object) {
+fs::path origin_of(const fs::path& object, const fs::path& target) {
   std::string name = object.filename().string();
   if (constexpr std::string_view kBegin = "unity_", kEnd = "_cxx.cxx.o";
       name.starts_with(kBegin) && name.ends_with(kEnd)) {
@@ -71,7 +73,7 @@ fs::path origin_of(const fs::path& object) {
     std::ranges::replace(name, '-', '/');
     return name;
   }
-  return fs::relative(object, kObjects / "tenon").replace_extension();
+  return fs::relative(object, target / "tenon").replace_extension();
 }
 
 /// The objects of libtenon by what they were made of; those of sources that are gone are left out. Empty where there is
@@ -79,12 +81,15 @@ fs::path origin_of(const fs::path& object) {
 const std::map<std::string, Symbols>& objects() {
   static const auto& found = *new std::map<std::string, Symbols>([] {
     std::map<std::string, Symbols> all;
-    if (!fs::exists(kObjects)) return all;
-    for (const auto& entry : fs::recursive_directory_iterator(kObjects)) {
-      if (entry.path().extension() != ".o") continue;
-      const fs::path origin = origin_of(entry.path());
-      if (fs::exists(kRoot / "framework/tenon" / origin))
-        all.emplace(origin.generic_string(), symbols_of(entry.path(), ""));
+    for (const char* const name : kTargets) {
+      const fs::path target = kObjects / name;
+      if (!fs::exists(target)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(target)) {
+        if (entry.path().extension() != ".o") continue;
+        const fs::path origin = origin_of(entry.path(), target);
+        if (fs::exists(kRoot / "framework/tenon" / origin))
+          all.emplace(origin.generic_string(), symbols_of(entry.path(), ""));
+      }
     }
     return all;
   }());
