@@ -59,7 +59,7 @@ class FailingRuns : public testing::Test {
 };
 
 TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
-  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=100 --out run",
                                                "run/state.safetensors", /*rank=*/2, SIGKILL);
   EXPECT_NE(launched.code, 0) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
@@ -69,11 +69,11 @@ TEST_F(FailingRuns, ARankThatIsKilledIsNamedAndTheRunGoesOnFromItsState) {
               ContainsRegex("rank 2 \\(process [0-9]+ on [^)]+\\) has ended"));
   EXPECT_THAT(launched.text, HasSubstr("go on from the last saved state with\n  mpirun -n 4 tenon run --resume run\n"));
   keeps_what_there_was("run");
-  goes_on_to_the_same_losses("run", "train.epochs=250");
+  goes_on_to_the_same_losses("run", "train.epochs=100");
 }
 
 TEST_F(FailingRuns, ARunThatIsInterruptedSaysHowAllItsRanksGoOn) {
-  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=100 --out run",
                                                "run/state.safetensors", /*rank=*/0, SIGINT);
   EXPECT_EQ(launched.code, 130) << launched.text;
   EXPECT_THAT(launched.text,
@@ -84,7 +84,7 @@ TEST_F(FailingRuns, ARunThatIsInterruptedSaysHowAllItsRanksGoOn) {
 }
 
 TEST_F(FailingRuns, ASignalToOneRankEndsAllWithItsCode) {
-  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=100 --out run",
                                                "run/state.safetensors", /*rank=*/2, SIGINT);
   EXPECT_EQ(launched.code, 130) << launched.text;
   EXPECT_EQ(result("run")["status"], "interrupted");
@@ -104,7 +104,7 @@ TEST_F(FailingRuns, WhereParametersAreDividedARankThatIsKilledIsNamedAndTheRunGo
 }
 
 TEST_F(FailingRuns, WhereRankZeroIsKilledOneOfTheOthersSaysSoAndLeavesItsResult) {
-  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=100 --out run",
                                                "run/state.safetensors", /*rank=*/0, SIGKILL);
   EXPECT_NE(launched.code, 0) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
@@ -115,7 +115,7 @@ TEST_F(FailingRuns, WhereRankZeroIsKilledOneOfTheOthersSaysSoAndLeavesItsResult)
   EXPECT_EQ(result("run")["status"], "failed");
   EXPECT_THAT(result("run")["error"].get<std::string>(), HasSubstr("rank 0 (process"));
   keeps_what_there_was("run");
-  goes_on_to_the_same_losses("run", "train.epochs=250");
+  goes_on_to_the_same_losses("run", "train.epochs=100");
 }
 
 // A machine under load takes seconds to start four ranks: no healthy one of them may be late.
@@ -123,7 +123,7 @@ TEST_F(FailingRuns, ARankThatHangsIsNamedAfterTheTimeoutAndTheRunGoesOnFromItsSt
   std::string patient = read_bytes(folder_.path() / "exp.toml");
   patient.replace(patient.find("timeout = 60"), std::string("timeout = 60").size(), "timeout = 12");
   folder_.write("exp.toml", patient);
-  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=250 --out run",
+  const Launched launched = mpirun_with_signal(folder_, "-n 4 $tenon run exp.toml train.epochs=100 --out run",
                                                "run/state.safetensors", /*rank=*/3, SIGSTOP);
   EXPECT_NE(launched.code, 0) << launched.text;
   EXPECT_LT(launched.seconds, kBound);
@@ -131,7 +131,7 @@ TEST_F(FailingRuns, ARankThatHangsIsNamedAfterTheTimeoutAndTheRunGoesOnFromItsSt
   EXPECT_THAT(result("run")["error"].get<std::string>(),
               AllOf(HasSubstr("is not done after 12.0 s (timeout): rank 3 (process"),
                     HasSubstr("does not answer: it is stopped, cut off or dead")));
-  goes_on_to_the_same_losses("run", "train.epochs=250");
+  goes_on_to_the_same_losses("run", "train.epochs=100");
 }
 
 TEST_F(FailingRuns, ARankThatRunsOutOfMemoryIsNamedWithItsReportAndExitCode) {

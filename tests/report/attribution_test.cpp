@@ -198,7 +198,9 @@ class ExampleExperiments : public Experiment {
     request.file = file;
     request.overrides = {"device.name=\"simulated:0\"", "device.simulated.mode=\"address-only\"",
                          "report.attribution=true"};
-    if (text.find("[serve]") == std::string::npos)
+    if (text.find("[serve]") != std::string::npos)
+      request.overrides.emplace_back("serve.requests=12");  // each is attributed in every operator of every step
+    else
       request.overrides.insert(
           request.overrides.end(),
           {"train.max_steps=2", "train.epochs=1", "train.warmup_steps=0", "train.test_batch_size=4",
