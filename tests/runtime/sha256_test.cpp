@@ -42,7 +42,8 @@ TEST(FileDigest, OfAFileThatCannotBeReadIsAnErrorThatNamesIt) {
             std::string::npos);
   const Folder folder;
   const FileDigest digest(folder.path());
-  EXPECT_NE(message_of<Error>([&] { static_cast<void>(digest.text()); }).find(folder.path().string()), std::string::npos);
+  EXPECT_NE(message_of<Error>([&] { static_cast<void>(digest.text()); }).find(folder.path().string()),
+            std::string::npos);
 }
 
 }  // namespace
