@@ -111,9 +111,6 @@ class CubBins final : public Allocator {
     stats.cached_bytes = cached_bytes_;
     stats.largest_free_bytes = free_.empty() ? 0 : std::prev(free_.end())->first;
   }
-  void reset_stats(bool /*peaks*/, bool accumulated) override {
-    if (accumulated) retries_ = 0;
-  }
 
   void check_invariants() const override {
     std::size_t cached = 0;

@@ -112,11 +112,6 @@ void OnDriver::report(PolicyStats& stats) const {
   stats.cached_bytes = reserved > live_bytes_ ? reserved - live_bytes_ : 0;
 }
 
-void OnDriver::reset_stats(bool /*peaks*/, bool accumulated) {
-  const std::lock_guard lock(mutex_);
-  if (accumulated) retries_ = 0;
-}
-
 void OnDriver::check_invariants() const {
   private_.check_invariants();
   const std::lock_guard lock(mutex_);

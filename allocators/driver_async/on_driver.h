@@ -28,7 +28,6 @@ class OnDriver final : public Allocator {
   /// Each block as a segment: where the pool's own ones are, the driver does not say.
   void walk(SegmentVisitor& visitor) const override;
   void report(PolicyStats& stats) const override;
-  void reset_stats(bool peaks, bool accumulated) override;
   void check_invariants() const override;
   bool is_thread_safe() const override { return true; }
   void begin_pool(std::uint64_t pool, StreamRef stream) override;

@@ -199,11 +199,6 @@ void MortiseAllocator::report(PolicyStats& stats) const {
   stats.largest_free_bytes = std::max(stats.largest_free_bytes, plan_->largest_free_bytes());
 }
 
-void MortiseAllocator::reset_stats(bool /*peaks*/, bool accumulated) {
-  const Caches::LockAll lock(caches_);
-  if (accumulated) retries_ = synchronizations_ = 0;
-}
-
 void MortiseAllocator::check_invariants() const {
   const Caches::LockAll lock(caches_);
   home_.check(caches_.all());

@@ -62,7 +62,6 @@ class MortiseAllocator final : public Allocator {
   void limit_changed(std::size_t limit_bytes) override;
   void walk(SegmentVisitor& visitor) const override;
   void report(PolicyStats& stats) const override;
-  void reset_stats(bool peaks, bool accumulated) override;
   void check_invariants() const override;
   bool is_thread_safe() const override { return true; }
 

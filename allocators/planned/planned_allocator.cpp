@@ -356,10 +356,6 @@ void PlannedAllocator::report(PolicyStats& stats) const {
   });
 }
 
-void PlannedAllocator::reset_stats(bool /*peaks*/, bool accumulated) {
-  if (accumulated) retries_ = 0;
-}
-
 void PlannedAllocator::check_invariants() const {
   for_each_range([](const MemoryRange& range) { range.check_invariants(); });
   for (const Tile* tile : waiting_)

@@ -42,7 +42,6 @@ class PlannedAllocator final : public Allocator {
   std::size_t trim(std::size_t keep_bytes) override;
   void walk(SegmentVisitor& visitor) const override;
   void report(PolicyStats& stats) const override;
-  void reset_stats(bool peaks, bool accumulated) override;
   void check_invariants() const override;
 
   std::size_t reserved_bytes() const;

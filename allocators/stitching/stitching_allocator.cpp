@@ -241,11 +241,6 @@ void StitchingAllocator::report(PolicyStats& stats) const {
         [&](const Tile* tile) { stats.largest_free_bytes = std::max(stats.largest_free_bytes, tile->bytes); });
 }
 
-void StitchingAllocator::reset_stats(bool peaks, bool accumulated) {
-  slabs_.reset_stats(peaks, accumulated);
-  if (accumulated) retries_ = synchronizations_ = 0;
-}
-
 void StitchingAllocator::check_invariants() const {
   primitives_.check();
   ranges_.check();

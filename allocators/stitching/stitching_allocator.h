@@ -65,7 +65,6 @@ class StitchingAllocator final : public Allocator {
   std::size_t trim(std::size_t keep_bytes) override;
   void walk(SegmentVisitor& visitor) const override;
   void report(PolicyStats& stats) const override;
-  void reset_stats(bool peaks, bool accumulated) override;
   void check_invariants() const override;
 
  private:

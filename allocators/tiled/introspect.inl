@@ -32,12 +32,6 @@ void TiledAllocator<Rules>::report(PolicyStats& stats) const {
 }
 
 template <class Rules>
-void TiledAllocator<Rules>::reset_stats(bool /*peaks*/, bool accumulated) {
-  const LockAll lock(heaps_);
-  if (accumulated) retries_ = synchronizations_ = 0;
-}
-
-template <class Rules>
 void TiledAllocator<Rules>::check_invariants() const {
   const LockAll lock(heaps_);
   std::size_t live = 0, reserved = 0;

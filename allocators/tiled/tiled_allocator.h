@@ -94,7 +94,6 @@ class TiledAllocator final : public Allocator {
   // In introspect.inl.
   void walk(SegmentVisitor& visitor) const override;
   void report(PolicyStats& stats) const override;
-  void reset_stats(bool peaks, bool accumulated) override;
   void check_invariants() const override;
 
   bool is_thread_safe() const override { return Rules::kIsThreadSafe; }

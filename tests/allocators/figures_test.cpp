@@ -57,14 +57,16 @@ class Stingy final : public ForwardingSource, public AddressRangeWatcher {
   int asked_ = 0, maps_ = 0;
 };
 
-/// All that a policy says of itself, as one number.
+/// All that a policy says of itself, as one number: counts since a reset after which it had those of `before`.
 class Everything final : public SegmentVisitor {
  public:
   explicit Everything(replay::Fnv1a& hash) : hash_(hash) {}
-  void of(const Allocator& policy) {
+  void of(const Allocator& policy, const PolicyStats& before) {
     policy.walk(*this);
     PolicyStats stats;
     policy.report(stats);
+    stats.retries -= before.retries;
+    stats.synchronizations -= before.synchronizations;
     for (const PoolStats* pool :
          {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split, &stats.allocated_bytes,
           &stats.reserved_bytes, &stats.active_bytes, &stats.inactive_split_bytes, &stats.requested_bytes})
@@ -181,7 +183,7 @@ class PolicyTrial {
     } else if (choice == 34) {
       hash_.number(policy_->trim(drawn(2) == 0 ? 0 : drawn(40) * MiB));
     } else if (choice == 35) {
-      policy_->reset_stats(drawn(2) == 0, drawn(2) == 0);
+      reset(drawn(2) == 0, drawn(2) == 0);
     } else if (choice == 36 && its_.has_pools) {
       policy_->limit_changed(drawn(3) == 0 ? 0 : (100 + drawn(500)) * MiB);
     } else if (its_.has_pools && !has_none_) {
@@ -233,9 +235,13 @@ class PolicyTrial {
     policy_->end_pool(scopes_.back());
     scopes_.pop_back();
   }
+  void reset(bool peaks, bool accumulated) {
+    policy_->reset_stats(peaks, accumulated);
+    if (accumulated) policy_->report(before_);
+  }
   void look() {
     policy_->check_invariants();
-    Everything(hash_).of(*policy_);
+    Everything(hash_).of(*policy_, before_);
     if (its_.is_watched) hash_.number(stingy_.told());
   }
 
@@ -243,6 +249,7 @@ class PolicyTrial {
   AddressOnlySource device_;
   Stingy stingy_;
   std::unique_ptr<Allocator> policy_;
+  PolicyStats before_;
   std::mt19937_64 random_;
   std::map<int, Block> live_;
   std::vector<std::uint64_t> scopes_, pools_;
@@ -281,23 +288,21 @@ TEST_P(Figures, AtTheEdgesOfEveryOptionAreThoseOfTheTable) {
 }
 
 /// Takes blocks of one size until there are no more, and frees them.
-void fill_and_empty(Allocator& policy, std::size_t bytes, StreamRef stream) {
+void fill_and_empty(AllocatorStack& stack, std::size_t bytes, StreamRef stream) {
   std::vector<Block> blocks;
   try {
-    while (blocks.size() < 1000) blocks.push_back(policy.allocate({.bytes = bytes, .stream = stream}));
+    while (blocks.size() < 1000) blocks.push_back(stack.allocate({.bytes = bytes, .stream = stream}));
   } catch (const OutOfMemory&) {
   }
-  for (const Block& block : blocks) policy.deallocate(block, stream);
+  for (const Block& block : blocks) stack.deallocate(block);
 }
 
 TEST_P(Figures, ThatAreSumsAreZeroAfterTheirReset) {
-  const StackConfig config = allocator_from_spec(GetParam());
   AddressOnlySource device({.capacity_bytes = 64 * MiB});
-  const auto policy = config.policy.create({.source = device, .options = config.options});
-  for (const std::size_t bytes : {3 * MiB, 100 * KiB, 5 * MiB, 40 * MiB}) fill_and_empty(*policy, bytes, {bytes % 3});
-  policy->reset_stats(false, true);
-  PolicyStats stats;
-  policy->report(stats);
+  const auto stack = AllocatorStack::make(device, allocator_from_spec(GetParam()));
+  for (const std::size_t bytes : {3 * MiB, 100 * KiB, 5 * MiB, 40 * MiB}) fill_and_empty(*stack, bytes, {bytes % 3});
+  stack->reset_accumulated_stats();
+  const PolicyStats stats = stack->stats().policy;
   EXPECT_EQ(stats.retries, 0);
   EXPECT_EQ(stats.synchronizations, 0);
 }

@@ -129,7 +129,8 @@ class TENON_EXPORT Allocator {
   /// Fills in what only the policy knows. Default: leaves `stats` untouched.
   virtual void report(PolicyStats& stats) const;
 
-  /// peak := current in the figures of report(), and sums := 0 where asked. Default: nothing.
+  /// peak := current in the figures of report(), and sums := 0 where asked. `retries` and `synchronizations` may count
+  /// on: the host shows them from the reset on. Default: nothing.
   virtual void reset_stats(bool peaks, bool accumulated);
 
   /// Throws Error naming the first broken invariant: blocks tile segments, free neighbours are merged, sums equal the

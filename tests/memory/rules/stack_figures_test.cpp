@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -102,6 +103,39 @@ TEST(StackFigures, AreResetWithThoseOfThePolicyPeaksAndSumsApart) {
   EXPECT_EQ(stack->stats().policy.retries, 1);
   stack->reset_accumulated_stats();
   EXPECT_EQ(stack->stats().policy.retries, 0);
+}
+
+/// Counts its retries and waits as long as it lives, whatever is reset.
+class CountsForEver final : public Allocator {
+ public:
+  Block allocate(const Request& request) override { return {.data = this, .bytes = request.bytes, .request = request}; }
+  void deallocate(const Block&, StreamRef) noexcept override {}
+  void report(PolicyStats& stats) const override { stats.retries = retries, stats.synchronizations = waits; }
+  std::int64_t retries = 0, waits = 0;
+};
+
+TEST(StackFigures, OfAPolicyThatDoesNothingAtAResetOfSumsBeginAnewAllTheSame) {
+  AddressOnlySource source;
+  StackConfig config;
+  config.policy = {.name = "for_ever", .create = [](const AllocatorContext&) -> std::unique_ptr<Allocator> {
+                     return std::make_unique<CountsForEver>();
+                   }};
+  const auto stack = AllocatorStack::make(source, config);
+  auto& policy = static_cast<CountsForEver&>(*stack->outermost());
+  const auto said = [&] {
+    const PolicyStats stats = stack->stats().policy;
+    return std::pair(stats.retries, stats.synchronizations);
+  };
+  policy.retries = 3, policy.waits = 5;
+  EXPECT_EQ(said(), std::pair(std::int64_t{3}, std::int64_t{5}));
+  stack->reset_peak_stats();
+  EXPECT_EQ(said(), std::pair(std::int64_t{3}, std::int64_t{5}));
+  stack->reset_accumulated_stats();
+  EXPECT_EQ(said(), std::pair(std::int64_t{0}, std::int64_t{0}));
+  policy.retries = 4, policy.waits = 7;
+  EXPECT_EQ(said(), std::pair(std::int64_t{1}, std::int64_t{2}));
+  stack->reset_accumulated_stats();
+  EXPECT_EQ(said(), std::pair(std::int64_t{0}, std::int64_t{0}));
 }
 
 TEST(LabelFigures, AreOfEachLabelThatWasUsedSinceTheSumsWereReset) {

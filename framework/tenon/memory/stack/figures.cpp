@@ -24,7 +24,8 @@ MemoryStats AllocatorStack::Impl::stats_locked() const {
   stats.device_shrinks = counters.shrinks;
   stats.ooms = ooms_.load(std::memory_order_relaxed);
   top_->report(stats.policy);
-  stats.policy.retries += retries_.load(std::memory_order_relaxed);
+  stats.policy.retries += retries_.load(std::memory_order_relaxed) - retries_before_.load(std::memory_order_relaxed);
+  stats.policy.synchronizations -= synchronizations_before_.load(std::memory_order_relaxed);
   // Of a policy that counts none of its own, what the device saw: refused, given back.
   if (!stats.policy.has_pools) stats.policy.retries = std::max(stats.policy.retries, counters.retries);
   return stats;
@@ -60,6 +61,10 @@ void AllocatorStack::reset_accumulated_stats() {
   impl_->ooms_.store(0, std::memory_order_relaxed);
   impl_->retries_.store(0, std::memory_order_relaxed);
   allocator->reset_stats(false, true);
+  PolicyStats left;
+  allocator->report(left);
+  impl_->retries_before_.store(left.retries, std::memory_order_relaxed);
+  impl_->synchronizations_before_.store(left.synchronizations, std::memory_order_relaxed);
 }
 
 void AllocatorStack::check_invariants() const {

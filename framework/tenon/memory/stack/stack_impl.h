@@ -94,6 +94,8 @@ class __attribute__((visibility("hidden"))) AllocatorStack::Impl final : public 
   LabelLedger labels_;
   std::atomic<std::int64_t> ooms_{0};
   std::atomic<std::int64_t> retries_{0};  ///< the host's own, see recover()
+  /// What the policy had counted when sums were last reset: it need not begin anew.
+  std::atomic<std::int64_t> retries_before_{0}, synchronizations_before_{0};
 
   mutable std::mutex history_mutex_;
   std::vector<std::shared_ptr<History>> histories_;  ///< all that were ever attached: events may be under way
