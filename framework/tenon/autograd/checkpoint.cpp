@@ -11,7 +11,6 @@
 #include <tenon/memory/purpose.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,7 +22,6 @@ using namespace autograd;
 namespace {
 
 thread_local bool recomputing = false;
-thread_local std::int64_t updates_made = 0, updates_left_out = 0;  // of running statistics
 
 /// What a part found when it first ran, and is to find again.
 struct Surroundings {
@@ -211,11 +209,6 @@ variable_list checkpoint_lazy(CheckpointFunction function, const variable_list& 
 }  // namespace
 
 bool is_recomputing() noexcept { return recomputing; }
-
-std::int64_t statistics_updates() noexcept { return updates_made; }
-void leave_out_statistics_updates(std::int64_t count) noexcept { updates_left_out = count; }
-bool is_statistics_update_left_out() noexcept { return updates_left_out > 0; }
-void note_statistics_update() noexcept { updates_left_out > 0 ? --updates_left_out : ++updates_made; }
 
 variable_list checkpoint(CheckpointFunction function, const variable_list& inputs, CheckpointOptions options) {
   if (options.use_reentrant && options.keep)

@@ -5,7 +5,6 @@
 #include <tenon/autograd/node.h>
 
 #include <concepts>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -56,14 +55,6 @@ requires std::is_invocable_r_v<Tensor, Function&, Tensor> Tensor checkpoint(Func
 /// Whether this thread is in the second run of a checkpointed part: what a module remembers from step to step must not
 /// change then.
 TENON_API bool is_recomputing() noexcept;
-
-/// How often this thread has updated running statistics. Work that failed and begins again, as a step that ran out of
-/// memory, does not update them twice: leave_out_statistics_updates() has the next so many left out.
-TENON_API std::int64_t statistics_updates() noexcept;
-TENON_API void leave_out_statistics_updates(std::int64_t count) noexcept;
-/// For an operator that updates some: whether the next update is left out; and that it was made, or left out.
-TENON_API bool is_statistics_update_left_out() noexcept;
-TENON_API void note_statistics_update() noexcept;
 
 /// Runs the functions one after the other in `segments` parts, all but the last checkpointed.
 TENON_API Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions,

@@ -2,8 +2,8 @@
 // Long: what a run goes through, in the order in which it happens.
 #include <tenon/train/training.h>
 
-#include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/statistics_updates.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/core/seconds_since.h>
 #include <tenon/core/text/counted.h>

@@ -3,6 +3,7 @@
 
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/grad_mode.h>
+#include <tenon/autograd/statistics_updates.h>
 #include <tenon/core/error.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/functional/normalization.h>

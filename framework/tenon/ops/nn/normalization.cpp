@@ -3,6 +3,7 @@
 //   dx = rstd * (g - mean(g) - x' * mean(g * x')),  g = dy * weight.
 #include <tenon/autograd/checkpoint.h>
 #include <tenon/autograd/kept_results.h>
+#include <tenon/autograd/statistics_updates.h>
 #include <tenon/kernel/attributes/normalization.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/create/factory.h>
