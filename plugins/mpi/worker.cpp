@@ -4,6 +4,8 @@
 #include "check.h"
 #include "lifetime.h"
 
+#include <tenon/comm/group_id.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

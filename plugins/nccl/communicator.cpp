@@ -11,7 +11,7 @@
 
 #include "types.h"
 
-#include <tenon/comm/missing_ranks.h>
+#include <tenon/comm/group_id.h>
 #include <tenon/comm/rank_environment.h>
 #include <tenon/device/device_state.h>
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,15 +31,6 @@ AwaitedOperation of_pair(std::int64_t group, std::vector<int> ranks) {
 }
 RankPosition at(std::int64_t number, std::optional<AwaitedOperation> awaits = {}) {
   return {.came_to = {{kAll, number}, {kLeft, 4}, {kRight, 4}}, .last = "barrier #1", .awaits = std::move(awaits)};
-}
-
-TEST(MissingRanks, GroupsOfGroupsHaveNumbersOfTheirOwn) {
-  constexpr std::int64_t outer = id_of_group(kAll, 1, 0), inner = id_of_group(outer, 1, 0);
-  constexpr std::int64_t innermost = id_of_group(inner, 1, 0);  // no constant, where it would overflow
-  EXPECT_EQ((std::set<std::int64_t>{kAll, outer, id_of_group(kAll, 2, 0), id_of_group(kAll, 1, 2), inner, innermost,
-                                    id_of_group(innermost, 1, 0)})
-                .size(),
-            7U);
 }
 
 TEST(MissingRanks, WhoHasNotComeAndDoesNotWaitIsToBlame) {
