@@ -93,13 +93,8 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   if (recording && rule.saves()) {
     const bool left_wanted = autograd::requires_grad(self);
     const bool right_wanted = other && autograd::requires_grad(*other);
-    // The values before the write.
-    if (must_save(rule, 0, left_wanted, right_wanted, !other)) recording.save(0, self.clone());
-    // y.mul_(y): the node becomes y's own history, so what it saves must not be y itself, or they would hold each
-    // other.
-    if (other && must_save(rule, 1, left_wanted, right_wanted, false)) {
-      recording.save(1, other->is_same(self) ? alias_of(*other) : *other);
-    }
+    if (must_save(rule, 0, left_wanted, right_wanted, !other)) recording.save(0, saved_self(self));
+    if (other && must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, saved_operand(*other, self));
   }
   if (dtype == self.scalar_type()) {
     if (other) {

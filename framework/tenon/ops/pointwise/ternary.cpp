@@ -191,12 +191,6 @@ void finish(const Tensor& self, const Tensor& result, bool inplace, Recording& r
   finish_inplace(self, recording);
 }
 
-/// What is saved of an operand of an in-place form: not self, whose history the node becomes, or they would hold each
-/// other.
-Tensor apart_from_written(const Tensor& operand, const Tensor& self, bool inplace) {
-  return inplace && operand.is_same(self) ? alias_of(operand) : operand;
-}
-
 /// x + value * a * b, or x + value * a / b.
 Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value,
             bool inplace) {
@@ -238,8 +232,8 @@ Tensor addc(OperatorId op, bool divide, const Tensor& self, const Tensor& a, con
   });
   if (recording) {
     const bool wants_a = autograd::requires_grad(y), wants_b = autograd::requires_grad(z);
-    if (wants_b) recording.save(0, apart_from_written(y, self, inplace));
-    if (wants_a || (wants_b && divide)) recording.save(1, apart_from_written(z, self, inplace));
+    if (wants_b) recording.save(0, saved_operand(y, self, inplace));
+    if (wants_a || (wants_b && divide)) recording.save(1, saved_operand(z, self, inplace));
   }
   const Dims sizes = common(x, y, z);
   if (inplace) check_inplace_sizes(self, sizes);
@@ -288,11 +282,11 @@ Tensor lerp_impl(const Tensor& self, const Tensor& end, const Tensor& weight, co
   });
   if (recording && !scalar) {
     if (autograd::requires_grad(weight)) {
-      recording.save(0, inplace ? self.clone() : self);  // the values before the write
-      recording.save(1, apart_from_written(end, self, inplace));
+      recording.save(0, saved_self(self, inplace));
+      recording.save(1, saved_operand(end, self, inplace));
     }
     if (autograd::requires_grad(self) || autograd::requires_grad(end)) {
-      recording.save(2, apart_from_written(weight, self, inplace));
+      recording.save(2, saved_operand(weight, self, inplace));
     }
   }
   Dims sizes = broadcast_sizes(self.impl().sizes(), end.impl().sizes());

@@ -124,9 +124,7 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   }
   autograd::check_inplace(self);
   Recording recording = record_unary(rule, self, attributes);
-  if (recording && rule.saves == pointwise::Saves::kInput) {
-    recording.save(0, self.clone());  // the values before the write, with their history for a second derivative
-  }
+  if (recording && rule.saves == pointwise::Saves::kInput) recording.save(0, saved_self(self));
   check_written(self);
   run(rule.forward, state_of(self), {view_of(self)}, {view_of(self)}, &attributes);
   finish_inplace(self, recording);

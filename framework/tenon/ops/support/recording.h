@@ -6,6 +6,7 @@
 #include <tenon/autograd/node.h>
 #include <tenon/autograd/saved_tensor.h>
 #include <tenon/autograd/variable.h>
+#include <tenon/tensor/factory.h>
 #include <tenon/tensor/tensor.h>
 
 #include <initializer_list>
@@ -131,6 +132,16 @@ Recording record(const char* name, std::initializer_list<const Tensor*> inputs, 
   for (const Tensor* input : inputs) node->add_next_edge(autograd::gradient_edge(*input));
   autograd::SavedTensor* slots = node->slots();
   return {std::move(node), slots};
+}
+
+/// What an in-place form saves of the tensor that it writes to: the values before that, with their history for a second
+/// derivative.
+inline Tensor saved_self(const Tensor& self, bool inplace = true) { return inplace ? self.clone() : self; }
+
+/// What it saves of another operand. Where that is self (y.mul_(y)) the node becomes its history, and they would hold
+/// each other: it is another handle, which backward refuses as written to.
+inline Tensor saved_operand(const Tensor& operand, const Tensor& self, bool inplace = true) {
+  return inplace && operand.is_same(self) ? alias_of(operand) : operand;
 }
 
 /// The end of an in-place operator on `self`: new version, new history.
