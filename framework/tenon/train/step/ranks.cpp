@@ -233,6 +233,7 @@ bool Ranks::any(bool mine) const {
 
 // One message for all of it: a run that breaks off has every rank's memory of the step before. Who had more examples of
 // a batch drew more random numbers: all go on behind the most, as a saved state, which is of rank 0, says of everyone.
+// After every step: were it only where a state is saved, when it was saved would change what comes after.
 bool Ranks::after_step(bool ends, const MemoryStats& mine, std::vector<RankMemory>& all) const {
   if (!are_many()) return ends;
   const auto peak_of = [&](Purpose purpose) {
