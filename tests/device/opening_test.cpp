@@ -105,6 +105,33 @@ TEST(AllocatorsInService, AreEachThereOnceTheCurrentOneLast) {
   EXPECT_EQ(state.shared_allocator(), first) << "it stays";
 }
 
+/// Refuses to hear of a limit where that is asked.
+class Deaf final : public Allocator {
+ public:
+  Block allocate(const Request& request) override { throw OutOfMemory({.requested_bytes = request.bytes}); }
+  void deallocate(const Block&, StreamRef) noexcept override {}
+  void limit_changed(std::size_t) override {
+    if (is_deaf) throw Error("not now");
+  }
+  bool is_deaf = false;
+};
+
+TEST(AllocatorsInService, AreAllStillThereWhereOneThatComesBackIsRefused) {
+  const FakeDevices devices;
+  DeviceState& state = device_state(fake());
+  const auto first = state.shared_allocator();
+  const auto deaf = AllocatorStack::make(
+      state.driver().memory(),
+      {.policy = {.name = "deaf", .create = [](const AllocatorContext&) { return std::make_unique<Deaf>(); }}});
+  state.swap_allocator(deaf);
+  state.swap_allocator(first);
+  static_cast<Deaf&>(*deaf->outermost()).is_deaf = true;
+  EXPECT_EQ(test::message_of([&] { state.swap_allocator(deaf); }), "not now");
+  EXPECT_THAT(state.allocators(), ElementsAre(deaf, first));
+  EXPECT_EQ(&state.allocator(), first.get());
+  static_cast<Deaf&>(*deaf->outermost()).is_deaf = false;
+}
+
 TEST(AllocatorsInService, AllHaveTheDevicesLimitAlsoThoseThatCome) {
   const FakeDevices devices;
   DeviceState& state = device_state(fake());

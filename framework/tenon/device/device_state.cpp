@@ -73,10 +73,12 @@ std::shared_ptr<AllocatorStack> DeviceState::swap_allocator(std::shared_ptr<Allo
   if (next == nullptr) throw Error(fmt::format("no allocator to put in service on {}", device_.str()));
   std::lock_guard lock(parts_->mutex);
   std::shared_ptr<AllocatorStack> old = parts_->in_service.empty() ? nullptr : parts_->in_service.back();
-  // One that comes back moves to the end: the list holds each of them once.
-  std::erase(parts_->in_service, next);
+  // What may throw comes first: whoever has blocks out stays in the list.
   next->attach_history(parts_->history);
   next->set_reserved_limit(memory_limit());
+  parts_->in_service.reserve(parts_->in_service.size() + 1);
+  // One that comes back moves to the end: the list holds each of them once.
+  std::erase(parts_->in_service, next);
   parts_->in_service.push_back(next);
   current_.store(next.get(), std::memory_order_release);
   return old;
