@@ -186,6 +186,23 @@ TEST_F(CudaDriverPool, DuringACaptureGivesNothingAndKeepsWhatComesBack) {
   device(0).destroy_graph(graph);
 }
 
+TEST_F(CudaDriverPool, FreesWhatItKeptOnceWhereTheDriverRefusesInBetween) {
+  const StreamRef captured = stream();
+  DriverPool& of = pool();
+  void* const first = of.acquire(MiB, captured);
+  void* const second = of.acquire(MiB, captured);
+  device(0).begin_capture(captured);
+  for (void* const address : {first, second}) of.release(address, MiB, std::array{captured});
+  const GraphRef graph = device(0).end_capture(captured);
+  emulated_cuda::fail_call("cudaFreeAsync", 2, 719);  // cudaErrorLaunchFailure
+  of.trim(0);
+  EXPECT_EQ(emulated_cuda::calls("cudaFreeAsync"), 2);
+  of.trim(0);
+  EXPECT_EQ(emulated_cuda::calls("cudaFreeAsync"), 3) << "the second alone is left";
+  device(0).synchronize();
+  device(0).destroy_graph(graph);
+}
+
 TEST_F(CudaDriverPool, ThatTheDriverRefusesIsAnErrorAndTakesNothing) {
   DriverPool& of = pool();
   emulated_cuda::fail_call("cudaMallocFromPoolAsync", 1, 719);  // cudaErrorLaunchFailure

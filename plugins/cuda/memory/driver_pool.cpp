@@ -54,7 +54,8 @@ CudaDriverPool::~CudaDriverPool() {
   source_.remove(*this);
   const ContextGuard guard(source_.context().native(), std::nothrow);
   if (!guard) return;
-  for (const Kept& kept : kept_) cudaFreeAsync(kept.address, nullptr);  // the device was waited for
+  for (const Kept& kept : kept_)
+    if (kept.address != nullptr) cudaFreeAsync(kept.address, nullptr);  // the device was waited for
   if (joining_ != nullptr) cudaStreamDestroy(joining_);
   cudaMemPoolDestroy(pool_);
   cudaGetLastError();
@@ -128,13 +129,15 @@ cudaStream_t CudaDriverPool::joining_stream() {
 
 void CudaDriverPool::free_what_was_kept() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(kept_, [&](const Kept& kept) {
-    for (const Ticket ticket : kept.until) {
-      if (!source_.timeline().reached(ticket)) return false;
-    }
+  // A device that is lost throws in between: what was freed by then is known by its null, and no list is half moved.
+  for (Kept& kept : kept_) {
+    if (kept.address == nullptr ||
+        !std::ranges::all_of(kept.until, [&](const Ticket ticket) { return source_.timeline().reached(ticket); }))
+      continue;
     check(cudaFreeAsync(kept.address, joining_stream()), "cudaFreeAsync");
-    return true;
-  });
+    kept.address = nullptr;
+  }
+  std::erase_if(kept_, [](const Kept& kept) { return kept.address == nullptr; });
   keeps_.store(!kept_.empty(), std::memory_order_relaxed);
 }
 

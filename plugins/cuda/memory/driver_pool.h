@@ -42,7 +42,7 @@ class CudaDriverPool final : public DriverPool {
 
   /// A block whose streams were captured when it was given back.
   struct Kept {
-    void* address;
+    void* address;  ///< null: freed
     std::vector<Ticket> until;
   };
 
