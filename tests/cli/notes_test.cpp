@@ -34,6 +34,16 @@ TEST_F(Notes, OnAHistoryAreSaidByEachVerbThatReadsItUnlessQuiet) {
   }
 }
 
+TEST_F(Notes, AWordThatTheLogDoesNotKnowIsSaidOnceAndWarningsAreStillShown) {
+  const std::string words = "debug, info, warning, off";
+  const Said said = tenon_in(folder_, {"devices"}, {{"TENON_LOG", "inof"}});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.error, HasSubstr("TENON_LOG=\"inof\" is none of " + words + ": warnings are shown"));
+  EXPECT_EQ(said.error.find(words), said.error.rfind(words));
+  for (const char* word : {"off", "warning", ""})
+    EXPECT_THAT(tenon_in(folder_, {"devices"}, {{"TENON_LOG", word}}).error, Not(HasSubstr("TENON_LOG"))) << word;
+}
+
 TEST_F(Notes, OnThisMachineStandAboveTheTableAndInNoOtherFormat) {
   EXPECT_THAT(tenon({"doctor"}).out, StartsWith("tenon "));
   EXPECT_THAT(tenon({"doctor", "--format", "csv"}).out, StartsWith("what,state,detail,remedy,needed\n"));

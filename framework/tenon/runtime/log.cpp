@@ -5,15 +5,25 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
-#include <string>
+#include <string_view>
 
 namespace tenon {
 
 namespace {
 
-spdlog::level::level_enum level_from_environment() {
-  const char* text = std::getenv("TENON_LOG");
-  return text == nullptr ? spdlog::level::warn : spdlog::level::from_str(text);
+constexpr std::string_view kVariable = "TENON_LOG";
+
+/// Says which words there are where it has another one: spdlog would take that for "off".
+void set_level_from_environment(spdlog::logger& logger) {
+  logger.set_level(spdlog::level::warn);
+  const char* const text = std::getenv(kVariable.data());
+  if (text == nullptr || *text == '\0') return;
+  const spdlog::level::level_enum level = spdlog::level::from_str(text);
+  if (level == spdlog::level::off && std::string_view(text) != "off") {
+    logger.warn("{}=\"{}\" is none of debug, info, warning, off: warnings are shown", kVariable, text);
+  } else {
+    logger.set_level(level);
+  }
 }
 
 // Heap-allocated and never destroyed: plugins may log while statics are torn down.
@@ -21,7 +31,7 @@ spdlog::logger& logger() {
   static spdlog::logger& instance = [&]() -> spdlog::logger& {
     auto* made = new spdlog::logger("tenon", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("tenon: %l: %v");
-    made->set_level(level_from_environment());
+    set_level_from_environment(*made);
     return *made;
   }();
   return instance;
