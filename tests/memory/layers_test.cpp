@@ -356,7 +356,7 @@ TEST(TrackLayer, ReportsLeaksWithTheirStackWhenTheAllocatorGoes) {
   ::testing::internal::CaptureStderr();
   stack.reset();
   const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(text, HasSubstr("1 blocks were never freed, 1.00 KiB in all"));
+  EXPECT_THAT(text, HasSubstr("1 block was never freed, 1.00 KiB in all"));
   EXPECT_THAT(text, HasSubstr("777 bytes, workspace of layers_test.leak, stream 0, allocation number 1"));
   EXPECT_THAT(text, HasSubstr("ReportsLeaksWithTheirStack")) << "the stack names this function";
   EXPECT_EQ(source.used_bytes(), 0u);

@@ -1,5 +1,6 @@
 // Layers against what they say they do, at each edge of their options: one below, at it, one above.
 // Long: each layer has a model of its own, and they share how a layer is made.
+#include <tenon/core/text/counted.h>
 #include <tenon/memory/layers/budget.h>
 #include <tenon/memory/sources/address_only_source.h>
 #include <tenon/memory/sources/host_memory_source.h>
@@ -471,8 +472,8 @@ TEST(Tracking, ListsTheTenOldestBlocksAndCountsAll) {
       EXPECT_EQ(text, "");
     }
     if (count != 0) {
-      EXPECT_THAT(text, HasSubstr(fmt::format("tenon: track: {} blocks were never freed, {} in all", count,
-                                              format_bytes(bytes))));
+      EXPECT_THAT(text, HasSubstr(fmt::format("tenon: track: {} never freed, {} in all",
+                                              counted(count, "block was", "blocks were"), format_bytes(bytes))));
     }
     EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(text, '\n')),
               count == 0 ? 0 : 1 + std::min<std::size_t>(count, 10));

@@ -41,7 +41,7 @@ TEST(RmmReader, AFreeCountsWhateverSizeAndStreamItNames) {
   EXPECT_EQ(trace.facts.end_live_bytes, 0u);
   ASSERT_EQ(trace.notes.size(), 2u);
   EXPECT_NE(trace.notes[0].find("2 requests of 0 bytes"), std::string::npos);
-  EXPECT_NE(trace.notes[1].find("1 frees name another stream"), std::string::npos);
+  EXPECT_NE(trace.notes[1].find("1 free names another stream"), std::string::npos);
 }
 
 TEST(RmmReader, RemarksAreSkipped) {
@@ -91,7 +91,7 @@ TEST(RmmReader, SaysWhatItDoesNotTakeFromALog) {
   EXPECT_NE(refusal_of(old + "Alloc,0,0x10,0,8,1,2,0.1,0.2\n").find("file:1: a log of RMM 0.14 or older"),
             std::string::npos);
   const Trace trace = read_one(std::string(kRmm) + "1,0,allocate,0x10,8,0\n1,0,free,0x10,4,0\n");
-  EXPECT_NE(trace.notes.back().find("1 frees name another size than their allocation"), std::string::npos);
+  EXPECT_NE(trace.notes.back().find("1 free names another size than its allocation"), std::string::npos);
 }
 
 TEST(MinimallocReader, OrdersByTimeWithFreesFirst) {

@@ -341,7 +341,7 @@ TEST(ProfilerContradictions, AreCountedAndPutRight) {
   const Trace twice = read_one(list_of({instant("1", 16, 64), instant("2", 16, 128), instant("3", 16, -128)}));
   EXPECT_EQ(told(twice), "a64 f64 a128 f128") << "what was there is freed";
   EXPECT_EQ(twice.notes.front(),
-            "1 events contradict the ones before (allocated twice or freed twice) and were put right");
+            "1 event contradicts the ones before (allocated twice or freed twice) and was put right");
   const Trace freed_twice =
       read_one(list_of({instant("1", 16, 64), instant("2", 16, -64), instant("3", 16, -64), instant("4", 16, -64)}));
   EXPECT_EQ(told(freed_twice), "a64 f64");

@@ -188,12 +188,11 @@ TEST(RmmLogs, CountWhatTheyLeaveOut) {
                      rmm_row("free", "0x0", 0, "0x1") + rmm_row("free", "0x50", 0, "0x1") + some)
                   .notes,
               ElementsAre("4 requests of 0 bytes are left out"));
-  EXPECT_THAT(
-      of_rmm(some + rmm_row("free", "0x10", 100, "0x2")).notes,
-      ElementsAre("1 frees name another stream than their allocation; the replay gives such a block back to the "
-                  "stream that it was allocated on"));
+  EXPECT_THAT(of_rmm(some + rmm_row("free", "0x10", 100, "0x2")).notes,
+              ElementsAre("1 free names another stream than its allocation; the replay gives such a block back to the "
+                          "stream that it was allocated on"));
   EXPECT_THAT(of_rmm(some + rmm_row("deallocate", "0x10", 90, "0x1")).notes,
-              ElementsAre("1 frees name another size than their allocation, which is what is replayed"));
+              ElementsAre("1 free names another size than its allocation, which is what is replayed"));
   EXPECT_THAT(of_rmm(some + rmm_row("free", "0x10", 0, "0x1")).notes, ElementsAre()) << "the log does not say";
 }
 

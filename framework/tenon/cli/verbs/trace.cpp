@@ -5,6 +5,7 @@
 #include <tenon/cli/terminal/without_effect.h>
 #include <tenon/cli/verb.h>
 
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/replay/formats/image/snapshot_image.h>
 #include <tenon/replay/results/slice_diff.h>
@@ -127,8 +128,8 @@ ExitCode cut(const TraceOptions& options) {
   const std::uint64_t from = replay::outside_requests(trace, position(trace, options.first, 0));
   const std::uint64_t to = replay::outside_requests(trace, position(trace, options.last, trace.facts.events));
   if (from >= to || from >= trace.facts.events) {
-    throw ConfigError(fmt::format("{}: no event between {} and {}: the history has {} events, numbered from 0",
-                                  options.input, from, to, trace.facts.events));
+    throw ConfigError(fmt::format("{}: no event between {} and {}: the history has {}, numbered from 0", options.input,
+                                  from, to, counted(trace.facts.events, "event")));
   }
   return write(replay::slice(trace, from, to), format, options);
 }

@@ -1,5 +1,6 @@
 // Layer `track`: knows every live block. Finds leaks, double and unknown frees, and frees whose block was changed.
 #include <tenon/core/error.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/history/call_stack.h>
 #include <tenon/memory/layers/fault_log.h>
@@ -25,8 +26,8 @@ class Track final : public LayerAllocator {
   ~Track() override {
     if (live_.empty()) return;
     const auto leaks = leaks_by_age();
-    std::fprintf(stderr, "tenon: track: %zu blocks were never freed, %s in all\n", leaks.size(),
-                 format_bytes(live_bytes_).c_str());
+    std::fprintf(stderr, "tenon: track: %s never freed, %s in all\n",
+                 counted(leaks.size(), "block was", "blocks were").c_str(), format_bytes(live_bytes_).c_str());
     for (std::size_t i = 0; i < std::min(leaks.size(), kLeaksShown); ++i) {
       std::fprintf(stderr, "tenon: track:   %s\n", describe(leaks[i].first, *leaks[i].second).c_str());
     }

@@ -1,4 +1,5 @@
 // Which allocators and settings would have served a history on a device of a given size.
+#include <tenon/core/text/counted.h>
 #include <tenon/core/units.h>
 #include <tenon/memory/pytorch/conf.h>
 #include <tenon/memory/sources/address_only_source.h>
@@ -86,8 +87,7 @@ const FitAttempt* FitReport::least() const {
 }
 
 std::string FitReport::sentence() const {
-  const std::string part =
-      lost_events == 0 ? fmt::format("all {} events", events) : fmt::format("the last {} events", events);
+  const std::string part = fmt::format("{} {}", lost_events == 0 ? "all" : "the last", counted(events, "event"));
   const std::string capacity = format_bytes(capacity_bytes);
   if (capacity_bytes != 0 && peak_requested_bytes > capacity_bytes) {
     // Rounded, the two may look the same.

@@ -1,5 +1,6 @@
 // glibc's mtrace log of a program's heap (manual, "Allocation Debugging"): one line a call, "@ WHERE OP ADDRESS
 // [SIZE]". An allocator has no realloc(): a block that moved is allocated anew before the old one goes.
+#include <tenon/core/text/counted.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/output_file.h>
 #include <tenon/replay/formats/plain_events.h>
@@ -159,16 +160,18 @@ class MtraceReader {
   }
 
   void add_notes() {
-    const auto note = [&](std::uint64_t count, const char* what) {
-      if (count != 0) builder_.trace().notes.push_back(fmt::format("{} {}", count, what));
+    const auto note = [&](std::uint64_t count, const char* one, const char* several) {
+      if (count != 0) builder_.trace().notes.push_back(counted(count, one, several));
     };
     std::vector<std::string>& notes = builder_.trace().notes;
     notes.emplace_back(
         "the heap of a program: a block that realloc() changed is allocated anew before the old one goes");
-    note(failures_, "requests ran out of memory in the recording");
-    note(empty_, "requests of 0 bytes are left out");
-    note(unknown_, "blocks that were freed are older than the log; they are left out");
-    note(unfreed_, "blocks were not freed before their address came again; they end there");
+    note(failures_, "request ran out of memory in the recording", "requests ran out of memory in the recording");
+    note(empty_, "request of 0 bytes is left out", "requests of 0 bytes are left out");
+    note(unknown_, "block that was freed is older than the log; it is left out",
+         "blocks that were freed are older than the log; they are left out");
+    note(unfreed_, "block was not freed before its address came again; it ends there",
+         "blocks were not freed before their address came again; they end there");
     if (!has_ended_) notes.emplace_back("the log has no '= End': the program was killed, or still runs");
   }
 

@@ -1,5 +1,6 @@
 // RMM's log: Thread,Time,Action,Pointer,Size,Stream. A free that waited for a stream is written where it was asked for;
 // marks, uses on other streams and emptied caches have no place.
+#include <tenon/core/text/counted.h>
 #include <tenon/replay/formats/format.h>
 #include <tenon/replay/formats/io/csv_table.h>
 #include <tenon/replay/formats/io/output_file.h>
@@ -100,16 +101,15 @@ class RmmReader {
   }
 
   void add_notes() {
-    const auto note = [&](std::uint64_t count, const char* what) {
-      if (count != 0) builder_.trace().notes.push_back(std::to_string(count) + what);
+    const auto note = [&](std::uint64_t count, const char* one, const char* several, const char* what) {
+      if (count != 0) builder_.trace().notes.push_back(counted(count, one, several) + what);
     };
-    note(failures_, failures_ == 1 ? " request ran out of memory in the recording"
-                                   : " requests ran out of memory in the recording");
-    note(empty_, " requests of 0 bytes are left out");
-    note(elsewhere_,
-         " frees name another stream than their allocation; the replay gives such a block back to the stream that it "
-         "was allocated on");
-    note(of_other_sizes_, " frees name another size than their allocation, which is what is replayed");
+    note(failures_, "request", "requests", " ran out of memory in the recording");
+    note(empty_, "request of 0 bytes is", "requests of 0 bytes are", " left out");
+    note(elsewhere_, "free names another stream than its", "frees name another stream than their",
+         " allocation; the replay gives such a block back to the stream that it was allocated on");
+    note(of_other_sizes_, "free names another size than its", "frees name another size than their",
+         " allocation, which is what is replayed");
   }
 
   InputFile& input_;

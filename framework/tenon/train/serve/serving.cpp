@@ -2,6 +2,7 @@
 #include <tenon/autograd/grad_mode.h>
 #include <tenon/core/scope/scope.h>
 #include <tenon/core/seconds_since.h>
+#include <tenon/core/text/counted.h>
 #include <tenon/device/device_state.h>
 #include <tenon/memory/purpose.h>
 #include <tenon/nn/quantization/quantize.h>
@@ -119,7 +120,8 @@ class Serving {
     progress_.step_begins();
     allocator.mark(fmt::format("step {}", result_.steps + 1));
     if (scopes::is_listening()) scopes::tell_marked(fmt::format("step {}", result_.steps + 1));
-    progress_.entering(fmt::format("step {}, {} of {} requests served", result_.steps + 1, served_, requests_.size()));
+    progress_.entering(
+        fmt::format("step {}, {} of {} served", result_.steps + 1, served_, counted(requests_.size(), "request")));
     allocator.reset_peak_stats();
     const MemoryStats before = allocator.stats();
     phases_.begin(before);

@@ -147,11 +147,12 @@ class DeviceHistory {
       note(counted(failures_.size(), "request") + " ran out of memory in the recording");
     }
     if (contradictions_ != 0)
-      note(std::to_string(contradictions_) +
-           " events contradict the ones before (allocated twice or freed twice) and were put right");
+      note(counted(contradictions_, "event contradicts", "events contradict") +
+           " the ones before (allocated twice or freed twice) and " + (contradictions_ == 1 ? "was" : "were") +
+           " put right");
     if (mismatches_ != 0)
-      note(std::to_string(mismatches_) + " of " + std::to_string(events_.size()) +
-           " events disagree with the recorded running total of allocated bytes");
+      note(std::to_string(mismatches_) + " of " + counted(events_.size(), "event") +
+           (mismatches_ == 1 ? " disagrees" : " disagree") + " with the recorded running total of allocated bytes");
     if (trace_.sizes_are_rounded != 0) note("the profiler records sizes after PyTorch's rounding to 512 bytes");
   }
 
@@ -216,10 +217,13 @@ std::vector<Trace> read_chrome(InputFile& input, const ReadOptions& options) {
             .build());
     traces.back().device = std::get<1>(key);
     if (homeless != 0) {
-      traces.back().notes.push_back(std::to_string(homeless) +
-                                    " requests ran out of memory on a device without history here, and are left out");
+      traces.back().notes.push_back(counted(homeless, "request") +
+                                    " ran out of memory on a device without history here, and " +
+                                    (homeless == 1 ? "is" : "are") + " left out");
     }
-    if (left_out != 0) traces.back().notes.push_back(std::to_string(left_out) + " events of host memory are left out");
+    if (left_out != 0)
+      traces.back().notes.push_back(counted(left_out, "event of host memory is", "events of host memory are") +
+                                    " left out");
   }
   return traces;
 }
