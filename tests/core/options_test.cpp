@@ -101,6 +101,11 @@ TEST(Options, RefuseWithNameTypeAndRange) {
   for (const char* text : {"", "x", "1x", "1.5", " 1"})
     EXPECT_EQ(refused("count", text),
               std::string("option 'count' expects an integer, from -2 to 8; got \"") + text + "\"");
+  for (const char* text : {"9223372036854775808", "-99999999999999999999"})
+    EXPECT_EQ(refused("count", text),
+              std::string("option 'count' expects an integer, from -2 to 8; got ") + text + ": out of range");
+  EXPECT_EQ(refused("count", "99999999999999999999x"),
+            "option 'count' expects an integer, from -2 to 8; got \"99999999999999999999x\"");
   EXPECT_EQ(refused("share", "0.76"), "option 'share' expects a number, from 0.25 to 0.75; got 0.76: too large");
   EXPECT_EQ(refused("share", "0.24"), "option 'share' expects a number, from 0.25 to 0.75; got 0.24: too small");
   for (const char* text : {"nan", "", "0.5x"}) EXPECT_THAT(refused("share", text), HasSubstr("expects a number"));

@@ -107,6 +107,14 @@ TEST_F(ConfigMistake, ANumberThatIsNotANumberIsRefused) {
   EXPECT_THAT(mistake("", {"train.lr=-nan"}), HasSubstr("got nan"));
 }
 
+TEST_F(ConfigMistake, AnIntegerThatIsTooLongIsOutOfRangeAndNoString) {
+  EXPECT_THAT(mistake("", {"train.epochs=99999999999999999999"}),
+              HasSubstr("'epochs' expects an integer, from 1 to 1000; got 99999999999999999999: out of range"));
+  EXPECT_THAT(mistake("", {"train.lr=-99999999999999999999"}), HasSubstr("got -99999999999999999999: out of range"));
+  EXPECT_THAT(mistake("[train]\nepochs = 99999999999999999999\n"),
+              AllOf(HasSubstr("exp.toml:2:"), HasSubstr("not representable in 64 bits")));
+}
+
 TEST_F(ConfigMistake, TheMemoryOfADeviceIsNotAFewBytes) {
   const auto words = HasSubstr("option 'capacity': 8 is 8 bytes, less than a page of the device; did you mean 8GiB?");
   EXPECT_THAT(mistake("[device.simulated]\ncapacity = 8\n"), AllOf(HasSubstr("exp.toml:2:12: "), words));

@@ -61,6 +61,13 @@ void check_range(const OptionSpec& spec, const OptionValue& value) {
   }
 }
 
+/// Whether it is a whole number, of more than 64 bits.
+bool is_too_long(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc::result_out_of_range && end == text.data() + text.size();
+}
+
 std::string_view kind_of(const OptionValue& value) {
   constexpr std::string_view kKinds[] = {"a boolean", "an integer", "a number", "a size", "a string"};
   return kKinds[value.index()];
@@ -79,6 +86,7 @@ OptionValue parse_text(const OptionSpec& spec, std::string_view text) {
     case OptionType::kInteger: {
       std::int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (is_too_long(text)) refuse(spec, text, "out of range");
       if (error != std::errc() || end != text.data() + text.size()) refuse(spec, quoted(), "");
       return value;
     }
@@ -195,6 +203,10 @@ void Options::set(std::string_view name, OptionValue value) {
   } else if (spec.type == OptionType::kReal && whole != nullptr) {
     value = static_cast<double>(*whole);
   }
+  // A text where no integer could hold it.
+  if (const bool is_number = spec.type == OptionType::kInteger || spec.type == OptionType::kReal;
+      is_number && word != nullptr && is_too_long(*word))
+    refuse(spec, *word, "out of range");
   if (value.index() != spec.default_value.index())
     refuse(spec, fmt::format("{} ({})", kind_of(value), to_string(value)), "");
   check_range(spec, value);
