@@ -115,6 +115,14 @@ TEST_F(ConfigMistake, AnIntegerThatIsTooLongIsOutOfRangeAndNoString) {
               AllOf(HasSubstr("exp.toml:2:"), HasSubstr("not representable in 64 bits")));
 }
 
+TEST_F(ConfigMistake, SeveralValuesOnTheCommandLineAreSweptOverWithAnOption) {
+  for (const char* values : {"0.1,0.2", "[0.1,0.2]"})
+    EXPECT_THAT(mistake("", {std::string("train.lr=") + values}), HasSubstr("to run them all add --sweep"));
+  EXPECT_THAT(mistake("", {"train.optimizer=sgd,adamw"}), HasSubstr("to run them all add --sweep"));
+  EXPECT_THAT(mistake("", {"train.lr=fast"}), testing::Not(HasSubstr("--sweep")));
+  EXPECT_THAT(mistake("[train]\nlr = \"0.1,0.2\"\n"), testing::Not(HasSubstr("--sweep")));
+}
+
 TEST_F(ConfigMistake, TheMemoryOfADeviceIsNotAFewBytes) {
   const auto words = HasSubstr("option 'capacity': 8 is 8 bytes, less than a page of the device; did you mean 8GiB?");
   EXPECT_THAT(mistake("[device.simulated]\ncapacity = 8\n"), AllOf(HasSubstr("exp.toml:2:12: "), words));

@@ -43,6 +43,13 @@ std::string absolute(const std::string& path, const std::filesystem::path& base)
   return path.empty() ? path : std::filesystem::absolute(base / path).lexically_normal().string();
 }
 
+/// Of several values with commas between them where one is taken: KEY=a,b.
+std::string_view sweep_hint(const ConfigValue& value) {
+  return value.position.origin == Origin::kCommandLine && value.typed.find(',') != std::string::npos
+             ? "; to run them all add --sweep"
+             : "";
+}
+
 }  // namespace
 
 void set_option(Options& options, const SectionSpec& section, const OptionSpec& option, const ConfigValue& value,
@@ -79,7 +86,7 @@ void set_option(Options& options, const SectionSpec& section, const OptionSpec& 
     if (is_device_memory(section, option)) refuse_forgotten_unit(option.name, converted);
     options.set(option.name, std::move(converted));
   } catch (const ConfigError& error) {
-    throw config_error(value.position, label_of(section) + error.what());
+    throw config_error(value.position, fmt::format("{}{}{}", label_of(section), error.what(), sweep_hint(value)));
   }
 }
 
