@@ -127,6 +127,14 @@ Backend& configured_backend(const std::string& kind) {
   return backend;
 }
 
+void check_index(Device device, const Options& options) {
+  const bool has_count = std::ranges::any_of(options.schema(), [](const OptionSpec& o) { return o.name == "count"; });
+  if (!device.has_index() || (!has_count && !device.is_cpu())) return;
+  const int count = has_count ? static_cast<int>(options.integer("count")) : 1;
+  const std::string kind(device.type().name());
+  if (device.index() >= count) throw ConfigError(no_device(kind, device.index(), count, find_backend(kind)));
+}
+
 Options backend_options(std::string_view kind) {
   Setup& all = setup();
   {

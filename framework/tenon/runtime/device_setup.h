@@ -32,6 +32,10 @@ TENON_API void set_backend_option(std::string_view kind, std::string_view name, 
 /// The backend of a device kind with its options set, loaded when needed.
 TENON_API Backend& configured_backend(const std::string& kind);
 
+/// Throws ConfigError, as opening it does, for a device that no machine has with these options of its backend: where
+/// they have a `count` one beyond that, and of the host any but the first. Other kinds' devices are up to the machine.
+TENON_API void check_index(Device device, const Options& options);
+
 /// The allocator of devices of that kind that are opened from now on; without it, kDefaultAllocator (allocator_spec.h).
 /// Throws ConfigError once one of them is open: swap_allocator() (device/memory_api.h) puts another one in service
 /// there.

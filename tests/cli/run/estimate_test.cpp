@@ -131,6 +131,15 @@ TEST_F(EstimateVerb, OfSeveralRanksHasARowForEachAndNamesTheWorst) {
   EXPECT_EQ(alone.out.find("# rank"), std::string::npos) << "of one process there is one estimate";
 }
 
+TEST_F(EstimateVerb, OfADeviceThatNoMachineHasIsRefusedAsTheRunIs) {
+  for (const char* device : {"device.name=cpu:7", "device.name=simulated:3"}) {
+    const Said dry = tenon({"run", "exp.toml", device, "--dry-run"});
+    EXPECT_EQ(dry.code, 2);
+    EXPECT_THAT(dry.error, HasSubstr("there is 1 of this kind"));
+    EXPECT_EQ(dry.error, tenon({"run", "exp.toml", device}).error);
+  }
+}
+
 TEST_F(EstimateVerb, OfStagesHasARowForEachDevice) {
   const Said said = tenon({"run", "exp.toml", "--dry-run", "device.names=simulated:0,simulated:1",
                            "device.simulated.count=2", "train.parallel=pipeline", "train.micro_batches=2"});

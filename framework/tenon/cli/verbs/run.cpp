@@ -20,6 +20,7 @@
 #include <tenon/core/units.h>
 #include <tenon/report/kit_advice.h>
 #include <tenon/runtime/config/recordings.h>
+#include <tenon/runtime/device_setup.h>
 #include <tenon/runtime/environment.h>
 #include <tenon/train/config/unread_settings.h>
 
@@ -47,8 +48,18 @@ std::string commented(const std::string& text) {
 }
 
 /// What is wrong with the settings or with the allocator is told, with the exit code that the run would have.
+/// An estimate opens none of them: a run would say it then.
+void check_devices(const ExperimentConfig& experiment) {
+  for (const Device device : experiment.devices) {
+    const std::string kind(device.type().name());
+    const auto given = experiment.backend_options.find(kind);
+    check_index(device, given == experiment.backend_options.end() ? backend_options(kind) : given->second);
+  }
+}
+
 ExitCode estimate_one(const RunOptions& options, const Config& config) {
   const ExperimentConfig experiment = config.experiment();
+  check_devices(experiment);
   const int launched = experiment.distributed.name.empty() ? 1 : rank_environment().size;
   const RanksEstimate estimate =
       estimate_ranks(experiment, options.ranks > 0 ? options.ranks : launched, options.call_seconds);
