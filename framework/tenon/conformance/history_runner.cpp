@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace tenon::conformance {
@@ -230,7 +231,8 @@ Finding HistoryRunner::check_figures() const {
 Finding HistoryRunner::check_layout() const {
   struct Visitor final : SegmentVisitor {
     void segment(const SegmentInfo& info) override {
-      any = true;
+      end_segment();
+      open = info;
       next = info.address;
     }
     void block(const BlockInfo& info) override {
@@ -238,16 +240,25 @@ Finding HistoryRunner::check_layout() const {
       if (address != next && wrong.empty())
         wrong = fmt::format("walk shows a block at {:#x} where the one before it ends at {:#x}", address, next);
       next = address + info.bytes;
+      if (info.state != BlockState::kUnmapped) mapped += info.bytes;
       if (info.state == BlockState::kActive) active[address] = info;
     }
-    bool any = false;
+    void end_segment() {
+      if (open && mapped != open->bytes && wrong.empty())
+        wrong = fmt::format("walk shows a segment of {} bytes at {:#x} whose blocks are {} bytes", open->bytes,
+                            static_cast<std::uintptr_t>(open->address), mapped);
+      mapped = 0;
+    }
+    std::optional<SegmentInfo> open;
     std::uintptr_t next = 0;
+    std::size_t mapped = 0;  ///< of blocks of the open segment
     std::string wrong;
     std::map<std::uintptr_t, BlockInfo> active;
   } visitor;
   stack_->walk(visitor);
+  visitor.end_segment();
   if (!visitor.wrong.empty()) return {cause::kLayout, visitor.wrong};
-  if (!visitor.any) return {};
+  if (!visitor.open) return {};
   if (visitor.active.size() != held_.size())
     return {cause::kLayout,
             fmt::format("walk shows {} active blocks, {} are handed out", visitor.active.size(), held_.size())};

@@ -29,6 +29,7 @@ struct Changes {
   std::function<std::size_t(std::size_t given)> trim;
   std::function<void()> use, invariants, create, allocate;
   bool never_releases = false, shows_layout = false;
+  std::size_t beyond = 0;  ///< bytes of a shown segment behind its block
 };
 
 class Plain final : public Allocator {
@@ -77,7 +78,7 @@ class Plain final : public Allocator {
     for (const auto& [segment, block] : shown) {
       SegmentInfo info{};
       info.address = segment;
-      info.bytes = block.bytes;
+      info.bytes = block.bytes + changes_.beyond;
       visitor.segment(info);
       visitor.block(block);
     }
@@ -276,6 +277,13 @@ TEST(History, ALayoutShowsTheBlocksThatLive) {
   });
   EXPECT_THAT(shifted.text,
               AllOf(StartsWith("walk shows a block at 0x"), HasSubstr("where the one before it ends at 0x")));
+}
+
+TEST(History, BlocksFillTheSegmentsThatALayoutShows) {
+  const Finding gap = found_in({.shows_layout = true, .beyond = 512}, {taken(0, 512), taken(7, 2048)});
+  EXPECT_EQ(gap.cause, cause::kLayout);
+  EXPECT_THAT(gap.text,
+              AllOf(StartsWith("walk shows a segment of 1024 bytes at 0x"), HasSubstr("whose blocks are 512 bytes")));
 }
 
 TEST(History, ALayoutThatShowsABlockElsewhereDoesNotShowIt) {
