@@ -14,13 +14,21 @@
 namespace tenon::ops {
 namespace {
 
-/// The recorded part of a binary operator. Saves operands only where a slope that is wanted reads them.
-Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes) {
-  return record<2>(rule.node_name, {&a, &b}, [&rule, attributes](Backward& backward) {
-    const Tensor left = rule.saves() ? backward.saved(0) : Tensor();
-    const Tensor right = rule.saves() ? backward.saved(1) : Tensor();
-    rule.gradient(backward, left, right, attributes);
+template <std::size_t kSlots>
+Recording record_slots(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes,
+                       const SavedParts& saves) {
+  return record<kSlots>(rule.node_name, {&a, &b}, [&rule, attributes, saves](Backward& backward) {
+    SavedOperands saved;
+    if (saves.left) saved.left = backward.saved(0);
+    if (saves.right) saved.right = backward.saved(1);
+    if (kSlots > 2) saved.result = backward.saved(2);
+    rule.gradient(backward, saved, attributes);
   });
+}
+/// The recorded part of a binary operator.
+Recording record_binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes,
+                        const SavedParts& saves) {
+  return saves.result ? record_slots<3>(rule, a, b, attributes, saves) : record_slots<2>(rule, a, b, attributes, saves);
 }
 
 }  // namespace
@@ -31,8 +39,10 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAt
   if (attributes.scalar_side == ScalarSide::kNone) attributes.scalar_side = ScalarSide::kRight;
   const bool left = attributes.scalar_side == ScalarSide::kLeft;
   const Tensor none;
-  Recording recording = left ? record_binary(rule, none, a, attributes) : record_binary(rule, a, none, attributes);
-  if (recording && must_save(rule, left ? 1 : 0, !left, left, true)) recording.save(left ? 1 : 0, a);
+  const SavedParts saves = rule.saves({.left = !left, .right = left, .has_number = true});
+  Recording recording =
+      left ? record_binary(rule, none, a, attributes, saves) : record_binary(rule, a, none, attributes, saves);
+  if (recording && (left ? saves.right : saves.left)) recording.save(left ? 1 : 0, a);
   Tensor owner;
   const Tensor& operand = converted(a, dtype, owner);
   Tensor result;
@@ -53,12 +63,12 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
   const Dtype dtype = compute_dtype(rule, result_type(a, b));
   const Operands operands(rule.text, a, b, dtype);
   Recording recording;
-  if (must_record({&a, &b})) recording = record_binary(rule, a, b, attributes);
-  if (recording && rule.saves()) {
-    const bool left_wanted = autograd::requires_grad(a);
-    const bool right_wanted = autograd::requires_grad(b);
-    if (must_save(rule, 0, left_wanted, right_wanted, false)) recording.save(0, a);
-    if (must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, b);
+  SavedParts saves;
+  if (must_record({&a, &b})) {
+    saves = rule.saves({autograd::requires_grad(a), autograd::requires_grad(b), false});
+    recording = record_binary(rule, a, b, attributes, saves);
+    if (saves.left) recording.save(0, a);
+    if (saves.right) recording.save(1, b);
   }
   Tensor result;
   autograd::computed_once(rule.text, {&result}, [&] {
@@ -66,6 +76,7 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
     compute_pair(rule, result, operands.left, b, operands.right, attributes);
   });
   recording.output(result);
+  if (saves.result) recording.save_output(2, result);
   return result;
 }
 
@@ -89,12 +100,12 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     attributes.scalar_side = ScalarSide::kRight;
   }
   const Tensor none;
-  Recording recording = record_binary(rule, self, other ? *other : none, attributes);
-  if (recording && rule.saves()) {
-    const bool left_wanted = autograd::requires_grad(self);
-    const bool right_wanted = other && autograd::requires_grad(*other);
-    if (must_save(rule, 0, left_wanted, right_wanted, !other)) recording.save(0, saved_self(self));
-    if (other && must_save(rule, 1, left_wanted, right_wanted, false)) recording.save(1, saved_operand(*other, self));
+  const SavedParts saves =
+      rule.saves({autograd::requires_grad(self), other && autograd::requires_grad(*other), other == nullptr});
+  Recording recording = record_binary(rule, self, other ? *other : none, attributes, saves);
+  if (recording) {
+    if (saves.left) recording.save(0, saved_self(self));
+    if (other && saves.right) recording.save(1, saved_operand(*other, self));
   }
   if (dtype == self.scalar_type()) {
     if (other) {
@@ -120,6 +131,7 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
     run(TENON_OP("copy"), state_of(self), {view_of(self)}, {view_of(left)});
   }
   finish_inplace(self, recording);
+  if (recording && saves.result) recording.save_output(2, self);
   return handle;
 }
 
@@ -290,13 +302,23 @@ const UnaryRule& rule_of_inverse_root() {
   return rule;
 }
 
+/// x to the 0.5: a root that saves its operand, as a power does.
+const UnaryRule& rule_of_root() {
+  static const UnaryRule rule = [] {
+    UnaryRule made = rule_of<pointwise::Sqrt>();
+    made.keeps = Keeps::kOperand;
+    return made;
+  }();
+  return rule;
+}
+
 template <>
 Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
   TENON_AUTOCAST_AS(pow, with_number<pointwise::Pow>(operands...), self, exponent)
   if (self.is_floating_point()) {
     const double power = exponent.toDouble();
     if (power == 2) return self.square();
-    if (is_root(self, power, 0.5)) return self.sqrt();
+    if (is_root(self, power, 0.5)) return unary(rule_of_root(), self, {});
     if (is_root(self, power, -0.5)) return unary(rule_of_inverse_root(), self, {{power}});
     return ops::unary<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
   }
@@ -308,7 +330,7 @@ template <>
 Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
   if (self.is_floating_point()) {
     const double power = exponent.toDouble();
-    if (is_root(self, power, 0.5)) return self.sqrt_();
+    if (is_root(self, power, 0.5)) return unary_inplace(rule_of_root(), self, {});
     if (is_root(self, power, -0.5)) return unary_inplace(rule_of_inverse_root(), self, {{power}});
     return ops::unary_inplace<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
   }

@@ -8,17 +8,28 @@
 
 namespace tenon::ops {
 
+/// Whose gradients are wanted, and whether one of the operands is a number.
+struct Wanted {
+  bool left, right, has_number;
+};
+/// What is saved of an operator; of numbers nothing is, whatever it says.
+struct SavedParts {
+  bool left = false, right = false, result = false;
+};
+/// What a backward formula has of it: undefined where it is a number, or was not saved.
+struct SavedOperands {
+  Tensor left, right, result;
+};
+
 /// How an operator fits the general scheme.
 struct BinaryRule {
   OperatorId op;
   const char* text;
   const char* node_name;
-  pointwise::Reads reads;
   pointwise::Integers integers;
-  /// Gradients of a and b; either may be undefined (a number).
-  void (*gradient)(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes);
-  /// Whether the gradient reads an operand.
-  bool saves() const { return reads != pointwise::Reads::kNothing; }
+  SavedParts (*saves)(const Wanted& wanted);
+  /// Gradients of a and b; either may be a number.
+  void (*gradient)(Backward& b, const SavedOperands& saved, const BinaryAttributes& attributes);
 };
 
 /// The rule of a row.
@@ -49,18 +60,50 @@ inline Dtype compute_dtype(const BinaryRule& rule, Dtype promoted) {
                                                                            : dtype_of_integers(rule, promoted);
 }
 
-/// Whether operand `side` must be saved, given whose gradients are wanted.
-inline bool must_save(const BinaryRule& rule, int side, bool left_wanted, bool right_wanted, bool partner_is_number) {
-  switch (rule.reads) {
+/// What the slopes of a row read that are wanted. Where PyTorch does not save an operand, this does not: it may be
+/// written to.
+template <class Row>
+SavedParts saves_of(const Wanted& wanted) {
+  switch (Row::kReads) {
     case pointwise::Reads::kNothing:
-      return false;
+      return {};
     case pointwise::Reads::kPartner:
-      return !partner_is_number && (side == 0 ? right_wanted : left_wanted);
+      return {!wanted.has_number && wanted.right, !wanted.has_number && wanted.left};
     case pointwise::Reads::kDivisor:
-      return side == 1 || (!partner_is_number && right_wanted);
+      return {!wanted.has_number && wanted.right, true};
     default:
-      return true;
+      return {true, true};
   }
+}
+template <>
+inline SavedParts saves_of<pointwise::Fmod>(const Wanted& wanted) {
+  return {wanted.right, wanted.right};
+}
+template <>
+inline SavedParts saves_of<pointwise::Remainder>(const Wanted& wanted) {
+  return {wanted.right, wanted.right};
+}
+template <>
+inline SavedParts saves_of<pointwise::FloorDivide>(const Wanted&) {
+  return {};
+}
+template <>
+inline SavedParts saves_of<pointwise::TruncDivide>(const Wanted&) {
+  return {};
+}
+/// Of two operands that are wanted the result is computed again: saving it too would cost memory.
+template <>
+inline SavedParts saves_of<pointwise::Hypot>(const Wanted& wanted) {
+  if (wanted.has_number || (wanted.left && wanted.right)) return {true, true};
+  return {wanted.left, wanted.right, true};
+}
+template <>
+inline SavedParts saves_of<pointwise::Copysign>(const Wanted& wanted) {
+  return {wanted.left, false, wanted.left && !wanted.has_number};
+}
+template <>
+inline SavedParts saves_of<pointwise::Ldexp>(const Wanted& wanted) {
+  return {false, wanted.left, wanted.right};
 }
 
 // --- gradients of the four that everything uses, as PyTorch writes them ---------------------------------------------
@@ -73,19 +116,20 @@ inline Tensor scaled(const Tensor& gradient, const ScalarValue& alpha) {
 }
 
 /// Backward of the operator of that name; so for the other three.
-inline void add_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
+inline void add_gradient(Backward& b, const SavedOperands&, const BinaryAttributes& attributes) {
   if (b.needs(1)) b.set(1, attributes.scalar_side == ScalarSide::kLeft ? b.grad() : scaled(b.grad(), attributes.alpha));
   if (b.needs(0)) b.set(0, b.take_grad());
 }
 
 /// See add_gradient().
-inline void sub_gradient(Backward& b, const Tensor&, const Tensor&, const BinaryAttributes& attributes) {
+inline void sub_gradient(Backward& b, const SavedOperands&, const BinaryAttributes& attributes) {
   if (b.needs(1)) b.set(1, scaled(b.grad(), attributes.alpha).neg());
   if (b.needs(0)) b.set(0, b.take_grad());
 }
 
 /// See add_gradient().
-inline void mul_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
+inline void mul_gradient(Backward& b, const SavedOperands& saved, const BinaryAttributes& attributes) {
+  const Tensor &left = saved.left, &right = saved.right;
   const auto times = [&](const Tensor& other) {
     return other.defined() ? b.grad().mul(other) : b.grad().mul(Scalar(attributes.scalar.real));
   };
@@ -94,7 +138,8 @@ inline void mul_gradient(Backward& b, const Tensor& left, const Tensor& right, c
 }
 
 /// See add_gradient().
-inline void div_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
+inline void div_gradient(Backward& b, const SavedOperands& saved, const BinaryAttributes& attributes) {
+  const Tensor &left = saved.left, &right = saved.right;
   if (attributes.scalar_side == ScalarSide::kRight) {
     b.set(0, b.grad().div(Scalar(attributes.scalar.real)));
     return;
@@ -115,12 +160,16 @@ Symbolic result_of(const Symbolic& x, const Symbolic& y) {
 
 /// Any other row: slopes evaluated on tensors.
 template <class Row>
-void row_gradient(Backward& b, const Tensor& left, const Tensor& right, const BinaryAttributes& attributes) {
-  const Symbolic x = left.defined() ? Symbolic(left) : Symbolic(attributes.scalar.real);
-  const Symbolic y = right.defined() ? Symbolic(right) : Symbolic(attributes.scalar.real);
-  Symbolic result;
-  // Computed again: saving it too would cost memory.
-  if constexpr (Row::kReads == pointwise::Reads::kResult) result = result_of<Row>(x, y);
+void row_gradient(Backward& b, const SavedOperands& saved, const BinaryAttributes& attributes) {
+  const Symbolic x = saved.left.defined() ? Symbolic(saved.left) : Symbolic(attributes.scalar.real);
+  const Symbolic y = saved.right.defined() ? Symbolic(saved.right) : Symbolic(attributes.scalar.real);
+  Symbolic result = saved.result;
+  if constexpr (Row::kReads == pointwise::Reads::kResult) {
+    const bool has_left = saved.left.defined() || attributes.scalar_side == ScalarSide::kLeft;
+    const bool has_right = saved.right.defined() || attributes.scalar_side == ScalarSide::kRight;
+    const bool has_both = has_left && has_right && !(x.is_number() && y.is_number());
+    if (!saved.result.defined() && has_both) result = result_of<Row>(x, y);
+  }
   const auto product = [&](const Symbolic& slope) {
     if (slope.is_number() && slope.number == 0) return b.grad().new_zeros(b.grad().sizes());
     return slope.is_number() && slope.number == 1 ? b.grad() : (Symbolic(b.grad()) * slope).tensor;
@@ -145,8 +194,8 @@ const BinaryRule& rule() {
   static const BinaryRule made{.op = intern_operator(Row::name),
                                .text = Row::name,
                                .node_name = backward_name(Row::name),
-                               .reads = Row::kReads,
                                .integers = Row::kIntegers,
+                               .saves = &saves_of<Row>,
                                .gradient = kGradient<Row>};
   return made;
 }

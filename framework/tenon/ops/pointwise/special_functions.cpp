@@ -1,4 +1,5 @@
 // Special functions out of other operators. Those of one operand are computed in float64 and rounded once.
+#include <tenon/kernel/pointwise.h>
 #include <tenon/ops/create/factory.h>
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/pointwise/special_functions.h>
@@ -22,22 +23,20 @@ Dtype floating_of(const char* op, const Tensor& self) {
   return self.is_floating_point() ? self.scalar_type() : floating_default(op);
 }
 
-/// `value(x)` of an operand, x in float64, and the slope, a function of the operand and the result.
-template <class Value, class Slope>
+/// `value(x)` of an operand, x in float64, and the slope, a function of the operand or of the result: the one that is
+/// saved.
+template <pointwise::Saves kSaves, class Value, class Slope>
 Tensor of_one(const char* op, const char* node, const Tensor& self, Value value, Slope slope) {
   const Tensor input = self.to(floating_of(op, self));
-  Recording recording = record<2>(node, {&input}, [slope](Backward& b) {
-    const Tensor s = slope(b.saved(0), b.saved(1));
-    b.set(0, b.grad().mul(s));
-  });
-  if (recording) recording.save(0, input);
+  Recording recording = record<1>(node, {&input}, [slope](Backward& b) { b.set(0, b.grad().mul(slope(b.saved(0)))); });
+  if (recording && kSaves == pointwise::Saves::kInput) recording.save(0, input);
   Tensor result;
   {
     NoGradGuard no_grad;
     result = laid_out_after(input, input, value(input.detach().to(kFloat64)).to(input.scalar_type()));
   }
   recording.output(result);
-  if (recording) recording.save_output(1, result);
+  if (recording && kSaves == pointwise::Saves::kOutput) recording.save_output(0, result);
   return result;
 }
 
@@ -171,21 +170,23 @@ Tensor special_xlog1py(const Scalar& self, const Tensor& other) {
 Tensor special_erfcx(const Tensor& self) {
   TENON_SCOPE(special_erfcx, self)
   // Far above 0 the slope is a difference of nearly equal numbers, of which float32 keeps nothing.
-  return of_one("special_erfcx", "SpecialErfcxBackward0", self, &scaled_erfc, [](const Tensor& x, const Tensor&) {
+  const auto slope = [](const Tensor& x) {
     const Tensor wide = x.to(kFloat64);
     return (wide * special_erfcx(wide) * 2 - 2 / kRootOfPi).to(x.scalar_type());
-  });
+  };
+  return of_one<pointwise::Saves::kInput>("special_erfcx", "SpecialErfcxBackward0", self, &scaled_erfc, slope);
 }
 Tensor special_log_ndtr(const Tensor& self) {
   TENON_SCOPE(special_log_ndtr, self)
-  return of_one("special_log_ndtr", "SpecialLogNdtrBackward0", self, &log_of_ndtr, [](const Tensor& x, const Tensor&) {
+  const auto slope = [](const Tensor& x) {
     return special_erfcx(x * (-1 / kRootOfTwo)).reciprocal() * (kRootOfTwo / kRootOfPi);
-  });
+  };
+  return of_one<pointwise::Saves::kInput>("special_log_ndtr", "SpecialLogNdtrBackward0", self, &log_of_ndtr, slope);
 }
 Tensor special_ndtri(const Tensor& self) {
   TENON_SCOPE(special_ndtri, self)
-  return of_one("special_ndtri", "SpecialNdtriBackward0", self, &inverse_ndtr,
-                [](const Tensor&, const Tensor& y) { return (y * y * 0.5).exp() * (kRootOfTwo * kRootOfPi); });
+  const auto slope = [](const Tensor& y) { return (y * y * 0.5).exp() * (kRootOfTwo * kRootOfPi); };
+  return of_one<pointwise::Saves::kOutput>("special_ndtri", "SpecialNdtriBackward0", self, &inverse_ndtr, slope);
 }
 
 }  // namespace tenon

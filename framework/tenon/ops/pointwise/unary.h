@@ -14,12 +14,21 @@
 
 namespace tenon::ops {
 
+/// What is saved where PyTorch's formula reads something else than the row's slope does: what may be written to between
+/// an operator and its backward is the same then.
+enum class Keeps {
+  kAsSloped,  ///< what the slope reads
+  kOperand,   ///< the operand, of which the result that the slope reads is computed again
+  kCopy,      ///< a copy of the operand, for a temporary that PyTorch saves
+};
+
 struct UnaryRule {
   const char* text;
   OperatorId forward;
   OperatorId backward;
   const char* node_name;
   pointwise::Saves saves;
+  Keeps keeps;
   pointwise::Integers integers;   ///< what becomes of an integer operand
   pointwise::Integers bools;      ///< what becomes of a bool one
   bool is_contiguous;             ///< the result is, whatever the layout of the operand
@@ -44,6 +53,15 @@ template <class Row>
 inline constexpr bool kContiguous = false;
 template <>
 inline constexpr bool kContiguous<pointwise::LogSigmoid> = true;
+
+template <class Row>
+inline constexpr Keeps kKeeps = Keeps::kAsSloped;
+template <>
+inline constexpr Keeps kKeeps<pointwise::Erfinv> = Keeps::kOperand;
+template <>
+inline constexpr Keeps kKeeps<pointwise::Ndtr> = Keeps::kCopy;
+template <>
+inline constexpr Keeps kKeeps<pointwise::Tanhshrink> = Keeps::kCopy;
 
 /// What a row refuses beyond that; unary.cpp has the rows that do.
 template <class Row>
@@ -84,6 +102,7 @@ const UnaryRule& rule_of() {
                               .backward = intern_operator(std::string(Row::name) + "_backward"),
                               .node_name = backward_name(Row::name),
                               .saves = Row::kSaves,
+                              .keeps = kKeeps<Row>,
                               .integers = Row::kIntegers,
                               .bools = kBools<Row>,
                               .is_contiguous = kContiguous<Row>,
@@ -138,6 +157,9 @@ template <class Row>
 Tensor unary(const Tensor& self, PointwiseAttributes attributes = {}) {
   return unary(rule_of<Row>(), self, attributes);
 }
+/// Saves its operand, and in place its result, as PyTorch's.
+template <>
+Tensor unary<pointwise::Selu>(const Tensor& self, PointwiseAttributes attributes);
 template <class Row>
 Tensor& unary_inplace(const Tensor& self, PointwiseAttributes attributes = {}) {
   return unary_inplace(rule_of<Row>(), self, attributes);
