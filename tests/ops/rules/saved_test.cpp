@@ -1,6 +1,7 @@
 // What an operator saves for its backward: a write to the rest is no error, and gradients are those without it.
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/all_ops.h>
+#include <tenon/ops/nn/recurrent/rnn.h>
 
 #include <gtest/gtest.h>
 
@@ -159,6 +160,36 @@ TEST(Saved, AWriteToWhatAFormulaDoesNotSaveIsNoError) {
     expect_as_pytorch(of, sizes, false);
     expect_as_pytorch(of, sizes, true);
   }
+}
+
+TEST(Saved, AWriteToWhatARecurrentCellDoesNotSaveIsNoError) {
+  const auto cell_case =
+      [](Tensor (*cell)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)) {
+        return [cell](const Tensors& x) { return Tensors{cell(x[0], x[1], x[2], x[3], x[4], x[5])}; };
+      };
+  const auto lstm_case = [](const Tensors& x) {
+    const auto [h, c] = lstm_cell(x[0], {x[1], x[6]}, x[2], x[3], x[4], x[5]);
+    return Tensors{h, c};
+  };
+  const auto sizes = [](std::int64_t gates) {
+    return std::vector<std::vector<std::int64_t>>{{2, 3},         {2, 4},      {4 * gates, 3},
+                                                  {4 * gates, 4}, {4 * gates}, {4 * gates}};
+  };
+  for (const auto& [name, cell] : {std::pair("rnn_tanh_cell", &rnn_tanh_cell), {"rnn_relu_cell", &rnn_relu_cell}}) {
+    expect_as_pytorch({name, "111111", "RRRR..", "R", cell_case(cell)}, sizes(1), false);
+    expect_as_pytorch({name, "101100", "RRR...", "R", cell_case(cell)}, sizes(1), false);
+    expect_as_pytorch({name, "110011", "..RR..", "R", cell_case(cell)}, sizes(1), false);
+    expect_as_pytorch({name, "000011", "......", "R", cell_case(cell)}, sizes(1), false);
+  }
+  expect_as_pytorch({"gru_cell", "111111", "RRRR..", ".", cell_case(&gru_cell)}, sizes(3), false);
+  expect_as_pytorch({"gru_cell", "001000", "R.....", ".", cell_case(&gru_cell)}, sizes(3), false);
+  expect_as_pytorch({"gru_cell", "110000", "..RR..", ".", cell_case(&gru_cell)}, sizes(3), false);
+  std::vector<std::vector<std::int64_t>> of_lstm = sizes(4);
+  of_lstm.push_back({2, 4});
+  expect_as_pytorch({"lstm_cell", "1111111", "RRRR..R", "..", lstm_case}, of_lstm, false);
+  expect_as_pytorch({"lstm_cell", "0001000", ".R....R", "..", lstm_case}, of_lstm, false);
+  expect_as_pytorch({"lstm_cell", "1100000", "..RR..R", "..", lstm_case}, of_lstm, false);
+  expect_as_pytorch({"lstm_cell", "0000001", ".......", "..", lstm_case}, of_lstm, false);
 }
 
 }  // namespace

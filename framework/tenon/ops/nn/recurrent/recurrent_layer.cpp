@@ -137,17 +137,21 @@ struct BackwardPass {
   Tensor dx, du, dprojected, dh, dc;
 };
 
-BackwardPass run_backward(const Layer& layer, const Forward& f, const RecurrentState& initial,
+/// `first_h`: the sizes of the first hidden state. Without w_hh its gradient is left out.
+BackwardPass run_backward(const Layer& layer, const Forward& f, const RecurrentState& initial, const Dims& first_h,
                           const RecurrentWeights& w, const Tensor& dy, const Tensor& dlast_c) {
   const bool is_gru = layer.kind == Recurrence::kGru;
-  const Dtype dtype = f.output.scalar_type();
+  const Tensor& like = f.gates.defined() ? f.gates : f.output;
+  const Dtype dtype = like.scalar_type();
   const std::int64_t total = layer.steps.rows();
-  DeviceState& device = state_of(f.output);
+  const std::int64_t h = f.hidden.defined() ? f.hidden.size(1) : first_h[1];
+  const std::int64_t sums = gates_of(layer.kind) * h;
+  DeviceState& device = state_of(like);
   BackwardPass b;
-  b.dx = allocate_like(f.output, {total, w.w_ih.size(0)}, dtype);
-  b.du = is_gru ? allocate_like(f.output, {total, w.w_ih.size(0)}, dtype) : b.dx;
-  if (f.hidden.defined()) b.dprojected = allocate_like(f.output, f.output.impl().sizes(), dtype);
-  b.dh = initial.h.new_zeros(initial.h.sizes());
+  b.dx = allocate_like(like, {total, sums}, dtype);
+  b.du = is_gru ? allocate_like(like, {total, sums}, dtype) : b.dx;
+  if (f.hidden.defined()) b.dprojected = allocate_like(like, {total, first_h[1]}, dtype);
+  b.dh = like.new_zeros(first_h);
   if (initial.c.defined()) b.dc = dlast_c.defined() ? dlast_c.clone() : initial.c.new_zeros(initial.c.sizes());
   for (std::int64_t i = layer.steps.count() - 1; i >= 0; --i) {
     const std::int64_t t = layer.step_at(i);
@@ -161,7 +165,7 @@ BackwardPass run_backward(const Layer& layer, const Forward& f, const RecurrentS
       const Tensor previous = layer.before(f.output, initial.h, t);
       run(TENON_OP("gru_cell_backward"), device, {view_of(dx), view_of(du), view_of(dh)},
           {view_of(layer.part(f.gates, t)), view_of(previous), view_of(dh)});
-      multiply_into(dh, du, w.w_hh, 1);
+      if (w.w_hh.defined()) multiply_into(dh, du, w.w_hh, 1);
       continue;
     }
     if (layer.kind == Recurrence::kLstm) {
@@ -180,7 +184,7 @@ BackwardPass run_backward(const Layer& layer, const Forward& f, const RecurrentS
       run(TENON_OP("rnn_cell_backward"), device, {view_of(dx)}, {view_of(layer.part(f.output, t)), view_of(dh)},
           &attributes);
     }
-    multiply_into(dh, dx, w.w_hh, 0);
+    if (w.w_hh.defined()) multiply_into(dh, dx, w.w_hh, 0);
   }
   return b;
 }
@@ -232,14 +236,19 @@ void differentiate_twice(const Layer& layer, Backward& b) {
   }
 }
 
-void differentiate(const Layer& layer, Backward& b) {
+/// Asks for what it reads alone: a second derivative reads all that is saved, and the rest may have been written to.
+void differentiate(const Layer& layer, const Dims& first_h, Backward& b) {
   if (differentiating_twice()) return differentiate_twice(layer, b);
-  const RecurrentWeights w{b.saved(kWih), b.saved(kWhh), b.saved(kBih), b.saved(kBhh), b.saved(kWhr)};
-  const RecurrentState initial{b.saved(kH), b.saved(kC)};
-  const Forward f{b.saved(kOutput), b.saved(kGates), b.saved(kCells), b.saved(kHidden)};
+  const auto if_read = [&](bool is_read, std::size_t slot) { return is_read ? b.saved(slot) : Tensor(); };
+  const bool is_gru = layer.kind == Recurrence::kGru, is_plain_rnn = gates_of(layer.kind) == 1;
+  const bool has_steps = layer.steps.count() > 1;
+  const RecurrentWeights w{if_read(b.needs(kX), kWih), if_read(b.needs(kH) || has_steps, kWhh), {}, {}, b.saved(kWhr)};
+  const RecurrentState initial{if_read(is_gru || b.needs(kWhh), kH), b.saved(kC)};
+  const Forward f{if_read(is_plain_rnn || (has_steps && (is_gru || b.needs(kWhh))), kOutput), b.saved(kGates),
+                  b.saved(kCells), b.saved(kHidden)};
   const Tensor dy = b.grad(0);
   const Tensor dlast_c = initial.c.defined() ? b.grad(1) : Tensor();
-  BackwardPass pass = run_backward(layer, f, initial, w, dy, dlast_c);
+  BackwardPass pass = run_backward(layer, f, initial, first_h, w, dy, dlast_c);
   if (b.needs(kX)) b.set(kX, pass.dx.mm(w.w_ih));
   if (b.needs(kH)) b.set(kH, pass.dh);
   if (b.needs(kC)) b.set(kC, pass.dc);
@@ -248,6 +257,12 @@ void differentiate(const Layer& layer, Backward& b) {
   if (b.needs(kBih)) b.set(kBih, pass.dx.sum(0));
   if (b.needs(kBhh)) b.set(kBhh, pass.du.sum(0));
   if (b.needs(kWhr)) b.set(kWhr, pass.dprojected.t().mm(f.hidden));
+}
+
+/// Whether a copy of a first state is saved: PyTorch keeps a temporary made of it then, and it may be written to.
+bool is_copied(Recurrence kind, std::size_t input, const Tensor& h, const Tensor& x, const RecurrentWeights& w) {
+  if (input == kH) return kind == Recurrence::kGru && !autograd::requires_grad(w.w_hh);
+  return input == kC && kind == Recurrence::kLstm && !autograd::any_requires_grad(x, h, w.w_ih, w.w_hh, w.b_ih, w.b_hh);
 }
 
 bool is_fusable(Recurrence kind, const Tensor& input, const RecurrentState& state, const RecurrentWeights& w) {
@@ -268,9 +283,9 @@ Tensor run_layer(Recurrence kind, const Tensor& input, const Steps& steps, bool 
   const Layer layer{kind, steps, reverse};
   const RecurrentState initial{state.h.contiguous(), dense(state.c)};
   const Tensor x = input.contiguous();
-  Recording recording = record<kSlots>("RecurrentLayerBackward0",
-                                       {&x, &initial.h, &initial.c, &w.w_ih, &w.w_hh, &w.b_ih, &w.b_hh, &w.w_hr},
-                                       [layer](Backward& b) { differentiate(layer, b); });
+  Recording recording = record<kSlots>(
+      "RecurrentLayerBackward0", {&x, &initial.h, &initial.c, &w.w_ih, &w.w_hh, &w.b_ih, &w.b_hh, &w.w_hr},
+      [layer, first_h = initial.h.impl().sizes()](Backward& b) { differentiate(layer, first_h, b); });
   Forward f;
   {
     NoGradGuard no_grad;
@@ -279,7 +294,9 @@ Tensor run_layer(Recurrence kind, const Tensor& input, const Steps& steps, bool 
   }
   if (recording) {
     const Tensor* inputs[] = {&x, &initial.h, &initial.c, &w.w_ih, &w.w_hh, &w.b_ih, &w.b_hh, &w.w_hr};
-    for (std::size_t i = 0; i < kInputs; ++i) recording.save(i, *inputs[i]);
+    for (std::size_t i = 0; i < kInputs; ++i) {
+      recording.save(i, is_copied(kind, i, initial.h, x, w) ? inputs[i]->clone() : *inputs[i]);
+    }
     recording.output(f.output);
     if (state.c.defined()) recording.output(state.c);
     recording.save_output(kOutput, f.output);
