@@ -33,7 +33,6 @@ const char* backward_name(const char* op) {
 
 namespace {
 
-/// Whether a rule saves its operand, or a copy of it.
 bool saves_operand(const UnaryRule& rule) {
   return rule.saves == pointwise::Saves::kInput || rule.keeps == Keeps::kOperand;
 }
@@ -81,7 +80,7 @@ pointwise::Integers what_becomes_of(const UnaryRule& rule, Dtype dtype) {
 
 Tensor compute(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
   Recording recording = record_unary(rule, self, attributes);
-  if (recording && saves_operand(rule)) recording.save(0, rule.keeps == Keeps::kCopy ? self.clone() : self);
+  if (recording && saves_operand(rule)) recording.save(0, self);
   Tensor result;
   autograd::computed_once(rule.text, {&result}, [&] {
     result = rule.is_contiguous ? allocate_like(self, self.impl().sizes(), self.scalar_type())

@@ -19,7 +19,6 @@ namespace tenon::ops {
 enum class Keeps {
   kAsSloped,  ///< what the slope reads
   kOperand,   ///< the operand, of which the result that the slope reads is computed again
-  kCopy,      ///< a copy of the operand, for a temporary that PyTorch saves
 };
 
 struct UnaryRule {
@@ -58,10 +57,6 @@ template <class Row>
 inline constexpr Keeps kKeeps = Keeps::kAsSloped;
 template <>
 inline constexpr Keeps kKeeps<pointwise::Erfinv> = Keeps::kOperand;
-template <>
-inline constexpr Keeps kKeeps<pointwise::Ndtr> = Keeps::kCopy;
-template <>
-inline constexpr Keeps kKeeps<pointwise::Tanhshrink> = Keeps::kCopy;
 
 /// What a row refuses beyond that; unary.cpp has the rows that do.
 template <class Row>
