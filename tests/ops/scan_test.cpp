@@ -140,6 +140,8 @@ TEST(Scan, MistakesAreNamed) {
       "diff expects prepend or append to be the same dimension as input");
   expect_error([] { tensor({1}).logcumsumexp(0); }, "not implemented for 'Long'");
   expect_error([] { trapezoid(zeros({3}), zeros({2})); }, "There must be one `x` value for each sample point");
+  expect_error([] { tensor({1}).bincount(ones({1}).requires_grad_()).sum().backward(); },
+               "the derivative for 'bincount' is not implemented");
   expect_error([] { tensor({1.f}).bincount(); }, "not implemented for 'Float'");
   expect_error([] { tensor({1, -1}).bincount(); }, "bincount only supports 1-d non-negative integral inputs.");
   expect_error([] { tensor({1}).bincount(zeros({2})); }, "weights should be 1-d and have the same length as input");

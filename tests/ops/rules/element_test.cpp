@@ -254,6 +254,7 @@ TEST(StepRules, HeavisideOfZeroIsTheSecondOperandAndHasNoSlope) {
             "heaviside is not yet implemented for tensors with different dtypes, got Double and Long");
   EXPECT_TRUE(same(doubles({-2, 0, 3}).heaviside_(doubles({0.5})), doubles({0, 0.5, 1})));
   EXPECT_THROW(doubles({1}).requires_grad_().heaviside(doubles({1})).sum().backward(), Error);
+  EXPECT_THROW(doubles({1}).heaviside(doubles({1}).requires_grad_()).sum().backward(), Error);
 }
 
 TEST(DivisorRules, GcdAndLcmAgreeWithLoopsWhateverTheSigns) {

@@ -92,7 +92,7 @@ Unique _unique2(const Tensor& self, bool, bool return_inverse, bool return_count
       if (return_counts) counts = run_lengths(starts);
     }
   }
-  without_derivative("_unique2", self, values);
+  without_derivative("_unique2", {&self}, values);
   return {values, inverse, counts};
 }
 std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted, bool return_inverse) {
@@ -119,7 +119,7 @@ Unique unique_dim(const Tensor& self, std::int64_t dim, bool, bool, bool) {
       counts = run_lengths(starts);
     }
   }
-  without_derivative("unique_dim", self, values);
+  without_derivative("unique_dim", {&self}, values);
   return {values, inverse, counts};
 }
 
@@ -139,7 +139,7 @@ Unique unique_dim_consecutive(const Tensor& self, std::int64_t dim, bool return_
       if (return_counts) counts = run_lengths(starts);
     }
   }
-  without_derivative("unique_consecutive", self, values);
+  without_derivative("unique_consecutive", {&self}, values);
   return {values, inverse, counts};
 }
 

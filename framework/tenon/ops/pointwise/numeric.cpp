@@ -110,7 +110,7 @@ Tensor Tensor::heaviside(const Tensor& values) const {
     NoGradGuard no_grad;
     result = laid_out_after(*this, values, tenon::where(eq(0), values, gt(0).to(scalar_type())));
   }
-  without_derivative("heaviside", *this, result);
+  without_derivative("heaviside", {this, &values}, result);
   return result;
 }
 Tensor& Tensor::heaviside_(const Tensor& values) const {

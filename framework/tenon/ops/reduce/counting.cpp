@@ -3,6 +3,7 @@
 #include <tenon/ops/pointwise/pointwise.h>
 #include <tenon/ops/reduce/counting.h>
 #include <tenon/ops/reduce/reduction.h>
+#include <tenon/ops/support/composite.h>
 #include <tenon/ops/support/support.h>
 #include <tenon/ops/support/values.h>
 
@@ -24,28 +25,43 @@ Tensor Tensor::count_nonzero(IntArrayRef dim) const {
   return ne(0).sum(OptionalIntArrayRef(dim));
 }
 
-Tensor Tensor::bincount(const std::optional<Tensor>& weights, std::int64_t minlength) const {
-  TENON_SCOPE(bincount, *this, weights, minlength)
-  NoGradGuard no_grad;
+namespace {
+
+/// `weights`: undefined where each counts once.
+Tensor bincount_of(const Tensor& self, const Tensor& weights, std::int64_t minlength) {
   if (minlength < 0) throw Error(fmt::format("minlength should be >= 0, got {}", minlength));
-  if (!is_integral(scalar_type())) {
-    throw Error(std::string("\"bincount\" not implemented for '") + tenon::toString(scalar_type()) +
+  if (!is_integral(self.scalar_type())) {
+    throw Error(std::string("\"bincount\" not implemented for '") + tenon::toString(self.scalar_type()) +
                 "': it needs an integral dtype");
   }
-  const bool weighted = weights && weights->defined();
-  if (dim() == 1 && numel() == 0) return zeros({minlength}, options().dtype(kInt64));
-  check_has_values("bincount", *this);
-  if (dim() != 1 || tenon::min(*this).item<std::int64_t>() < 0) {
+  if (self.dim() == 1 && self.numel() == 0) return zeros({minlength}, self.options().dtype(kInt64));
+  check_has_values("bincount", self);
+  if (self.dim() != 1 || tenon::min(self).item<std::int64_t>() < 0) {
     throw Error("bincount only supports 1-d non-negative integral inputs.");
   }
-  if (weighted && (weights->dim() != 1 || weights->size(0) != size(0))) {
+  if (weights.defined() && (weights.dim() != 1 || weights.size(0) != self.size(0))) {
     throw Error("weights should be 1-d and have the same length as input, got weights of sizes " +
-                to_string(weights->sizes()) + " for input of sizes " + to_string(sizes()));
+                to_string(weights.sizes()) + " for input of sizes " + to_string(self.sizes()));
   }
-  const std::int64_t length = std::max(tenon::max(*this).item<std::int64_t>() + 1, minlength);
-  Tensor added = ones(sizes(), options().dtype(kInt64));
-  if (weighted) added = weights->scalar_type() == kFloat32 ? *weights : weights->to(kFloat64);
-  return zeros({length}, added.options()).scatter_add(0, to(kInt64), added);
+  const std::int64_t length = std::max(tenon::max(self).item<std::int64_t>() + 1, minlength);
+  Tensor added = ones(self.sizes(), self.options().dtype(kInt64));
+  if (weights.defined()) added = weights.scalar_type() == kFloat32 ? weights : weights.to(kFloat64);
+  return zeros({length}, added.options()).scatter_add(0, self.to(kInt64), added);
+}
+
+}  // namespace
+
+Tensor Tensor::bincount(const std::optional<Tensor>& weights, std::int64_t minlength) const {
+  TENON_SCOPE(bincount, *this, weights, minlength)
+  const Tensor weight = weights.value_or(Tensor());
+  Tensor result;
+  {
+    NoGradGuard no_grad;
+    result = bincount_of(*this, weight, minlength);
+  }
+  // What counts integers without a weight is an integer, whatever is asked of it.
+  if (weight.defined() && result.is_floating_point()) without_derivative("bincount", {&weight}, result);
+  return result;
 }
 
 Tensor Tensor::histc(std::int64_t bins, const Scalar& min, const Scalar& max) const {

@@ -18,8 +18,8 @@ Tensor before_write(const Tensor& self, std::initializer_list<const Tensor*> oth
   return recorded ? self.clone() : self;
 }
 
-void without_derivative(const char* op, const Tensor& self, const Tensor& result) {
-  Recording recording = record<0>("NotImplemented", {&self}, [op](Backward&) {
+void without_derivative(const char* op, std::initializer_list<const Tensor*> inputs, const Tensor& result) {
+  Recording recording = record<0>("NotImplemented", inputs, [op](Backward&) {
     throw Error(std::string("the derivative for '") + op + "' is not implemented.");
   });
   recording.output(result);

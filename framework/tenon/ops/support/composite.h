@@ -16,6 +16,6 @@ Tensor& overwrite(const char* op, const Tensor& self, const Tensor& result);
 Tensor before_write(const Tensor& self, std::initializer_list<const Tensor*> others = {});
 
 /// `result` has a history whose backward throws Error: PyTorch has no derivative of `op` either.
-void without_derivative(const char* op, const Tensor& self, const Tensor& result);
+void without_derivative(const char* op, std::initializer_list<const Tensor*> inputs, const Tensor& result);
 
 }  // namespace tenon::ops
