@@ -1,5 +1,6 @@
 // What the CUDA backend promises of its kernels beyond their values.
 #include "harness.h"
+#include "support/emulated_cuda/emulated_cuda.h"
 #include "target.h"
 
 #include <gmock/gmock.h>
@@ -17,6 +18,13 @@ TEST(CudaKernels, AreThoseOfTheCpu) {
   EXPECT_THAT(cuda, testing::ContainerEq(cpu));
   EXPECT_GT(cpu.size(), 260U);
   std::cout << cuda.size() << " kernels, " << cpu.size() << " of the cpu\n";
+}
+
+// Those that no test launches, too.
+TEST(CudaKernels, HaveNoInstructionThatTheInterpreterDoesNotKnow) {
+  kernels_of(target().plugin);
+  target().levels.front().enter();
+  EXPECT_GT(emulated_cuda::read_kernels(), 500U);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string kernel_of(const std::string& instruction) {
 }
 
 TEST(PtxUnknown, OpcodesAreNamed) {
-  emulated_cuda::ptx::read_module(kernel_of("add.s32 %r1, %r2, %r3"));  // as it is read otherwise
+  emulated_cuda::ptx::read_module(kernel_of("add.s32 %r1, %r2, %r3")).function("k");  // as it is read otherwise
   for (const auto& [instruction, opcode] : {
            std::pair{"tex.2d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5, %r6}]", "tex.2d.v4.f32.s32"},
            {"suld.b.1d.b32.trap %r1, [%rd1, {%r2}]", "suld.b.1d.b32.trap"},
@@ -46,7 +46,7 @@ TEST(PtxUnknown, OpcodesAreNamed) {
            {"bar.sync 1, 64", "bar.sync for a part of the block"},
            {"griddepcontrol.wait", "griddepcontrol.wait"},
        }) {
-    EXPECT_DEATH(emulated_cuda::ptx::read_module(kernel_of(instruction)),
+    EXPECT_DEATH(emulated_cuda::ptx::read_module(kernel_of(instruction)).function("k"),
                  "the PTX opcode " + std::string(opcode) + ".* is not emulated");
   }
 }

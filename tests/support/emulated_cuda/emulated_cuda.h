@@ -90,6 +90,9 @@ void lose_device(int device);
 std::size_t used_bytes(int device);
 /// The largest workspace that a matrix product of the library was last allowed to ask for.
 std::size_t offered_workspace_bytes();
+/// Reads the instructions of all kernels of this process, as a launch does: ends the program at one that is not known.
+/// How many kernels there are.
+std::size_t read_kernels();
 /// How many pieces of work are queued and have not run.
 std::size_t queued_work();
 /// Runs up to `count` pieces of work that may run.

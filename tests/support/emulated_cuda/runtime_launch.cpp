@@ -3,7 +3,6 @@
 #include "support/emulated_cuda/machine.h"
 #include "support/emulated_cuda/misuse.h"
 #include "support/emulated_cuda/ptx/fat_binary.h"
-#include "support/emulated_cuda/ptx/faults.h"
 #include "support/emulated_cuda/ptx/launch.h"
 
 #include <algorithm>
@@ -83,7 +82,7 @@ cudaError_t launch(Call& call, const void* stub, const Configuration& asked, voi
   const auto found = kernels().find(stub);
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
   const ptx::Module& module = module_of(*found->second.binary, call.machine());
-  const ptx::Function& kernel = *module.functions.at(found->second.name);
+  const ptx::Function& kernel = module.function(found->second.name);
   Machine& machine = call.machine();
   Stream& stream = call.stream(asked.stream);
   if (stream.context != &call.context()) return call.result(cudaErrorInvalidResourceHandle);
@@ -103,6 +102,12 @@ cudaError_t launch(Call& call, const void* stub, const Configuration& asked, voi
 }
 
 }  // namespace
+
+std::size_t tenon::emulated_cuda::read_kernels() {
+  Call call("the reader", Call::Needs::kNothing);
+  for (const auto& [stub, kernel] : kernels()) module_of(*kernel.binary, call.machine()).function(kernel.name);
+  return kernels().size();
+}
 
 extern "C" {
 
@@ -160,7 +165,7 @@ cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, 
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
     misuse("the function attribute " + std::to_string(attribute) + " is not emulated");
   const int capability = call.machine().settings.compute_capability;
-  const ptx::Function& kernel = *module_of(*found->second.binary, call.machine()).functions.at(found->second.name);
+  const ptx::Function& kernel = module_of(*found->second.binary, call.machine()).function(found->second.name);
   if (value < 0 || kernel.shared_bytes + static_cast<std::size_t>(value) > most_shared_bytes(capability))
     return call.result(cudaErrorInvalidValue);
   found->second.dynamic_shared_bytes = static_cast<std::size_t>(value);
@@ -173,7 +178,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* st
   const auto found = kernels().find(stub);
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
   const ptx::Module& module = module_of(*found->second.binary, call.machine());
-  const ptx::Function& kernel = *module.functions.at(found->second.name);
+  const ptx::Function& kernel = module.function(found->second.name);
   *attributes = {};
   attributes->maxThreadsPerBlock = static_cast<int>(kernel.max_threads);
   attributes->sharedSizeBytes = kernel.shared_bytes;
@@ -190,7 +195,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   if (found == kernels().end()) return call.result(cudaErrorInvalidDeviceFunction);
   if (threads <= 0) return call.result(cudaErrorInvalidValue);
   const ptx::Module& module = module_of(*found->second.binary, call.machine());
-  const std::size_t shared = module.functions.at(found->second.name)->shared_bytes + dynamic_shared_bytes;
+  const std::size_t shared = module.function(found->second.name).shared_bytes + dynamic_shared_bytes;
   *blocks = 2048 / threads;
   if (shared > 0) *blocks = std::min(*blocks, static_cast<int>(64 * 1024 / shared));
   return cudaSuccess;

@@ -160,15 +160,23 @@ void each_term(const Problem& p, bool backwards, const F& visit) {
   const std::int64_t of_group = p.w.sizes[0] / p.conv.groups, in_group = p.w.sizes[1], all = count(p.y);
   std::vector<Tap> taps = taps_of(p);
   if (backwards) std::reverse(taps.begin(), taps.end());
+  std::array<std::int64_t, 3> least{}, most{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    least[d] = -p.conv.padding[d];
+    most[d] = least[d] + (p.w.sizes[d + 2] - 1) * p.conv.dilation[d];
+  }
   for (std::int64_t i = 0; i < all; ++i) {
     const Position o = position(p.y, backwards ? all - 1 - i : i);
     Position first{o[0], o[1] / of_group * in_group};
     for (std::size_t d = 0; d < 3; ++d) first[d + 2] = o[d + 2] * p.conv.stride[d];
     const std::size_t y = offset(p.y, o), x = offset(p.x, first);
     const std::int64_t w = o[1] * p.w.strides[0];
+    bool all_inside = true;
+    for (std::size_t d = 0; d < 3; ++d)
+      all_inside = all_inside && first[d + 2] + least[d] >= 0 && first[d + 2] + most[d] < p.x.sizes[d + 2];
     for (const Tap& tap : taps) {
       bool inside = true;
-      for (std::size_t d = 0; d < 3; ++d) {
+      for (std::size_t d = 0; d < 3 && !all_inside; ++d) {
         const std::int64_t at = first[d + 2] + tap.shift[d];
         inside = inside && at >= 0 && at < p.x.sizes[d + 2];
       }

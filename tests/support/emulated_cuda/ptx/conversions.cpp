@@ -66,13 +66,19 @@ u64 float_to_whole(const u64* in, u64&) {
   return whole<To>(to_whole<kRounding>(value));
 }
 
-template <class To, class From, int kRounding>
-u64 whole_to_float(const u64* in, u64&) {
-  volatile From value = get<From>(in[0]);
+template <class To, int kRounding, class From>
+To rounded(From from) {
+  if constexpr (kRounding == FE_TONEAREST) return static_cast<To>(from);
+  volatile From value = from;
   std::fesetround(kRounding);
   volatile To result = static_cast<To>(value);
   std::fesetround(FE_TONEAREST);
-  return put<To>(result);
+  return result;
+}
+
+template <class To, class From, int kRounding>
+u64 whole_to_float(const u64* in, u64&) {
+  return put<To>(rounded<To, kRounding>(get<From>(in[0])));
 }
 
 template <class To, class From, int kRounding>
@@ -80,13 +86,7 @@ u64 float_to_float(const u64* in, u64&) {
   const double value = value_of<From>(in[0]);
   if constexpr (std::is_same_v<To, Half>) return Half::nearest(value).bits;
   if constexpr (std::is_same_v<To, Brain>) return Brain::nearest(value).bits;
-  if constexpr (std::is_floating_point_v<To>) {
-    volatile double from = value;
-    std::fesetround(kRounding);
-    volatile To result = static_cast<To>(from);
-    std::fesetround(FE_TONEAREST);
-    return put<To>(result);
-  }
+  if constexpr (std::is_floating_point_v<To>) return put<To>(rounded<To, kRounding>(value));
 }
 
 /// Of one type: rounded to a whole number, or saturated to [0, 1].

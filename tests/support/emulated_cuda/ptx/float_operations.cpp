@@ -20,11 +20,12 @@ T flushed(T value) {
 
 enum class Sum { kAdd, kSubtract, kMultiply, kDivide, kFma, kRoot, kReciprocal };
 
-template <class T, Sum kSum>
+/// `V`: volatile T where another rounding than to nearest is set, so that nothing is computed before it is, or after.
+template <class T, Sum kSum, class V>
 T computed(T a, T b, T c) {
-  volatile T x = a;  // so that nothing is computed at compile time, under another rounding
-  volatile T y = b;
-  volatile T z = c;
+  V x = a;
+  V y = b;
+  V z = c;
   if constexpr (kSum == Sum::kAdd) return x + y;
   if constexpr (kSum == Sum::kSubtract) return x - y;
   if constexpr (kSum == Sum::kMultiply) return x * y;
@@ -39,10 +40,15 @@ u64 arithmetic(const u64* in, u64&) {
   constexpr std::size_t kInputs = kSum == Sum::kFma ? 3 : kSum == Sum::kRoot || kSum == Sum::kReciprocal ? 1 : 2;
   std::array<T, 3> x{};
   for (std::size_t i = 0; i < kInputs; ++i) x[i] = kFlush ? flushed(get<T>(in[i])) : get<T>(in[i]);
-  if constexpr (kRounding != FE_TONEAREST) std::fesetround(kRounding);
-  volatile T result = computed<T, kSum>(x[0], x[1], x[2]);
-  if constexpr (kRounding != FE_TONEAREST) std::fesetround(FE_TONEAREST);
-  T value = result;
+  T value;
+  if constexpr (kRounding == FE_TONEAREST) {
+    value = computed<T, kSum, T>(x[0], x[1], x[2]);
+  } else {
+    std::fesetround(kRounding);
+    volatile T result = computed<T, kSum, volatile T>(x[0], x[1], x[2]);
+    std::fesetround(FE_TONEAREST);
+    value = result;
+  }
   if (kFlush) value = flushed(value);
   if (kSaturate) value = !(value > 0) ? T{0} : value > 1 ? T{1} : value;
   return put<T>(value);

@@ -30,6 +30,11 @@ std::string shown(const Dimensions& d) {
 
 }  // namespace
 
+std::vector<Launch::Thread>& Launch::spare_threads() {
+  static auto& spare = *new std::vector<Thread>;  // launches may be queued as long as the program runs
+  return spare;
+}
+
 std::string why_not_launchable(const Function& kernel, const LaunchConfig& config) {
   const Dimensions& block = config.block;
   if (config.grid.count() == 0 || block.count() == 0) return "it has no threads";
@@ -53,8 +58,9 @@ Launch::Launch(Machine& machine, const Context& context, const Module& module, c
       params_(std::move(params)),
       variables_(std::move(variables)) {}
 
-Where Launch::Thread::where(const Launch& launch) const {
-  return {launch.block_, index, launch.block_phase_, launch.warp_phases_[index / kWarp], launch.fences_};
+/// What the thread accesses from now on, it accesses here.
+void Launch::enter(const Thread& thread) {
+  now_ = Where(block_, thread.index, block_phase_, warp_phases_[thread.index / kWarp], fences_);
 }
 
 std::string Launch::place(const Thread& thread, const Instruction& instruction) const {
@@ -69,6 +75,7 @@ void Launch::stop(const Thread& thread, const Instruction& instruction, const st
 }
 
 void Launch::run() {
+  threads_ = std::move(spare_threads());
   std::vector<std::uint64_t> blocks(config_.grid.count());
   std::iota(blocks.begin(), blocks.end(), std::uint64_t{0});
   std::mt19937_64 random(config_.seed);
@@ -81,6 +88,7 @@ void Launch::run() {
     }
     run_block();
   }
+  spare_threads() = std::move(threads_);
   if (!machine_.queue.order.is_looking()) return;
   for (const AccessLog::Span& span : global_log_.spans()) {
     if (machine_.space.is_device(reinterpret_cast<void*>(span.address)))
@@ -94,7 +102,6 @@ void Launch::begin_block(std::uint64_t block) {
   const std::size_t dynamic_at = (kernel_.shared_bytes + 15) / 16 * 16;
   shared_.assign(dynamic_at + config_.dynamic_shared_bytes, kPoison);
   shared_written_.assign(shared_.size(), kUnwritten);
-  shared_log_ = {};
   block_phase_ = 0;
   fences_ = 0;
   const auto count = static_cast<std::uint32_t>(config_.block.count());
@@ -105,20 +112,34 @@ void Launch::begin_block(std::uint64_t block) {
     thread.index = i;
     thread.id = at_index(i, config_.block);
     thread.state = State::kReady;
+    thread.carry = 0;
     thread.copies.clear();
     thread.committed.clear();
     thread.frames.resize(1);
     Frame& frame = thread.frames[0];
     frame.function = &kernel_;
     frame.at = 0;
-    frame.registers.assign(kernel_.registers, kPoisonedWord);
+    fill_words(thread);
     frame.params.assign(kernel_.param_bytes, kPoison);
     std::copy(params_.begin(), params_.end(), frame.params.begin());
     frame.local.assign(kernel_.local_bytes, kPoison);
   }
 }
 
+/// Registers of the last frame that nobody wrote are poisoned, constants are what they are.
+void Launch::fill_words(Thread& thread) const {
+  Frame& frame = thread.frames.back();
+  const Function& function = *frame.function;
+  frame.words.resize(function.registers + function.constants.size());
+  thread.words = frame.words.data();
+  for (const std::uint32_t word : function.poisoned) thread.words[word] = kPoisonedWord;
+  std::uint64_t* word = thread.words + function.registers;
+  for (const Operand& constant : function.constants) *word++ = named(thread, constant);
+}
+
 void Launch::run_block() {
+  by_index_.resize(threads_.size());
+  for (Thread& thread : threads_) by_index_[thread.index] = &thread;
   while (true) {
     for (Thread& thread : threads_) {
       if (thread.state == State::kReady) run_thread(thread);
@@ -135,18 +156,41 @@ void Launch::run_block() {
 }
 
 void Launch::run_thread(Thread& thread) {
-  std::size_t steps = 0;
+  enter(thread);
+  std::size_t count = 0;
   while (thread.state == State::kReady) {
     Frame& frame = thread.frames.back();
-    if (frame.at >= frame.function->code.size()) misuse("kernel " + kernel_.name + " runs over its end");
-    const Instruction& instruction = frame.function->code[frame.at++];
-    if (++steps > kMostSteps)
-      stop(thread, instruction, "comes to no end: its thread waits for another one, or for nothing");
-    if (instruction.guard.kind != Operand::Kind::kNone &&
-        ((value(thread, instruction.guard) & 1) != 0) == instruction.guard_negated) {
-      continue;
-    }
+    const Instruction& instruction = frame.function->code[run_steps(thread, frame, count)];
     if (!step(thread, instruction)) thread.waits_at = &instruction;
+  }
+}
+
+/// Arithmetic and branches, up to an instruction of another kind, which is next: its index.
+std::size_t Launch::run_steps(Thread& thread, Frame& frame, std::size_t& count) const {
+  const Step* const steps = frame.function->steps.data();
+  std::uint64_t* const words = frame.words.data();
+  for (std::size_t at = frame.at;;) {
+    const Step& step = steps[at];
+    if (++count > kMostSteps)
+      stop(thread, frame.function->code[std::min(at, frame.function->code.size() - 1)],
+           "comes to no end: its thread waits for another one, or for nothing");
+    ++at;
+    if (step.guarded && ((words[step.guard] & 1) != 0) == step.guard_negated) continue;
+    switch (step.what) {
+      case Step::What::kArithmetic: {
+        const std::uint64_t in[4] = {words[step.in[0]], words[step.in[1]], words[step.in[2]], words[step.in[3]]};
+        words[step.out] = step.compute(in, thread.carry);
+        break;
+      }
+      case Step::What::kBranch:
+        at = step.target;
+        break;
+      case Step::What::kOther:
+        frame.at = at;
+        return at - 1;
+      case Step::What::kEnd:
+        misuse("kernel " + kernel_.name + " runs over its end");
+    }
   }
 }
 
@@ -176,8 +220,7 @@ bool Launch::step(Thread& thread, const Instruction& instruction) {
       }
       return true;
     }
-    case Kind::kBranch:
-      thread.frames.back().at = instruction.target;
+    case Kind::kBranch:  // run_thread() did
       return true;
     case Kind::kReturn:
       if (give_back(thread)) return true;
@@ -211,7 +254,8 @@ bool Launch::step(Thread& thread, const Instruction& instruction) {
       wait_for_copies(thread, instruction);
       return true;
     case Kind::kFence:
-      ++fences_;
+      if (++fences_ > kMostPhases) stop(thread, instruction, "comes more often than the emulation counts");
+      enter(thread);
       return true;
     case Kind::kActiveMask:
       set(thread, instruction.out[0], 1U << (thread.index % kWarp));
@@ -279,6 +323,7 @@ std::uint64_t Launch::special(const Thread& thread, std::uint64_t which) const {
 }
 
 std::uint64_t Launch::named(const Thread& thread, const Operand& operand) const {
+  if (operand.kind == Operand::Kind::kImmediate) return operand.value;
   if (operand.kind == Operand::Kind::kSymbol) return variables_[operand.value];
   if (operand.kind == Operand::Kind::kSpecial) return special(thread, operand.value);
   misuse("kernel " + kernel_.name + " uses a name that the PTX reader does not know");
@@ -289,7 +334,6 @@ void Launch::call(Thread& thread, const Instruction& instruction) {
   const Frame& caller = thread.frames.back();
   Frame frame;
   frame.function = &callee;
-  frame.registers.assign(callee.registers, kPoisonedWord);
   frame.params.assign(callee.param_bytes, kPoison);
   frame.local.assign(callee.local_bytes, kPoison);
   for (std::size_t i = 0; i < instruction.arguments.size(); ++i) {
@@ -298,6 +342,7 @@ void Launch::call(Thread& thread, const Instruction& instruction) {
     std::memcpy(frame.params.data() + to.offset, caller.params.data() + from.offset, to.bytes);
   }
   thread.frames.push_back(std::move(frame));
+  fill_words(thread);
 }
 
 bool Launch::give_back(Thread& thread) {
@@ -305,6 +350,7 @@ bool Launch::give_back(Thread& thread) {
   const Frame callee = std::move(thread.frames.back());
   thread.frames.pop_back();
   Frame& caller = thread.frames.back();
+  thread.words = caller.words.data();
   const Instruction& call = caller.function->code[caller.at - 1];
   for (std::size_t i = 0; i < call.results.size(); ++i) {
     const Slot& from = callee.function->params.at(callee.function->result_names.at(i));

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,7 @@ class Launch {
   struct Frame {
     const Function* function = nullptr;
     std::size_t at = 0;
-    std::vector<std::uint64_t> registers;
+    std::vector<std::uint64_t> words;  ///< registers, then constants
     std::vector<unsigned char> params;
     std::vector<unsigned char> local;
   };
@@ -56,16 +55,21 @@ class Launch {
     Dimensions id;
     State state = State::kReady;
     std::vector<Frame> frames;
+    std::uint64_t* words = nullptr;  ///< of the last frame
     std::uint64_t carry = 0;
     const Instruction* waits_at = nullptr;
-    std::vector<Copy> copies;                 ///< since the last commit
-    std::deque<std::vector<Copy>> committed;  ///< groups, the oldest first
-    Where where(const Launch& launch) const;
+    std::vector<Copy> copies;                  ///< since the last commit
+    std::vector<std::vector<Copy>> committed;  ///< groups, the oldest first
   };
 
+  /// Of the launch before: their memory is used again. The machine's lock guards them.
+  static std::vector<Thread>& spare_threads();
   void begin_block(std::uint64_t block);
+  void fill_words(Thread& thread) const;
+  void enter(const Thread& thread);
   void run_block();
   void run_thread(Thread& thread);
+  std::size_t run_steps(Thread& thread, Frame& frame, std::size_t& count) const;
   /// False: the thread stops here.
   bool step(Thread& thread, const Instruction& instruction);
   bool release_warps();
@@ -74,6 +78,7 @@ class Launch {
   void run_warp_operation(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
   void vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction);
+  std::array<Thread*, 32> lanes_of(std::uint32_t warp) const;
   /// The 32 threads of a warp by lane, of which none may be missing.
   std::array<Thread*, 32> whole_warp(std::uint32_t warp, const Instruction& instruction);
   void load_matrices(std::uint32_t warp, const Instruction& instruction);
@@ -85,12 +90,9 @@ class Launch {
 
   // These two are most of what an instruction costs: inline.
   std::uint64_t value(const Thread& thread, const Operand& operand) const {
-    if (operand.kind == Operand::Kind::kRegister) return thread.frames.back().registers[operand.value];
-    return operand.kind == Operand::Kind::kImmediate ? operand.value : named(thread, operand);
+    return operand.kind == Operand::Kind::kRegister ? thread.words[operand.value] : named(thread, operand);
   }
-  void set(Thread& thread, const Operand& operand, std::uint64_t value) const {
-    thread.frames.back().registers[operand.value] = value;
-  }
+  void set(Thread& thread, const Operand& operand, std::uint64_t value) const { thread.words[operand.value] = value; }
   std::uint64_t named(const Thread& thread, const Operand& operand) const;
   std::uint64_t special(const Thread& thread, std::uint64_t which) const;
   void load(Thread& thread, const Instruction& instruction);
@@ -115,15 +117,17 @@ class Launch {
   const LaunchConfig config_;
   const std::vector<unsigned char> params_;
   const std::vector<Address> variables_;
-  AccessLog global_log_;
+  AccessLog global_log_{AccessLog::Of::kLaunch};
 
   // Of the block that runs.
   std::uint32_t block_ = 0;
   Dimensions block_id_;
-  std::vector<Thread> threads_;
+  std::vector<Thread> threads_;  ///< in the order of their turns
+  std::vector<Thread*> by_index_;
+  Where now_;  ///< of the thread that runs
   std::vector<unsigned char> shared_;
   std::vector<unsigned char> shared_written_;  ///< of each byte: kUnwritten, kWritten or kOnItsWay
-  AccessLog shared_log_;
+  AccessLog shared_log_{AccessLog::Of::kBlocks};
   std::uint32_t block_phase_ = 0;
   std::vector<std::uint32_t> warp_phases_;
   std::uint32_t fences_ = 0;

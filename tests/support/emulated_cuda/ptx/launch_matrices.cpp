@@ -39,10 +39,7 @@ std::uint64_t as_word(float number) {
 }  // namespace
 
 std::array<Launch::Thread*, kWarp> Launch::whole_warp(std::uint32_t warp, const Instruction& instruction) {
-  std::array<Thread*, kWarp> lanes{};
-  for (Thread& thread : threads_) {
-    if (thread.index / kWarp == warp) lanes[thread.index % kWarp] = &thread;
-  }
+  const std::array<Thread*, kWarp> lanes = lanes_of(warp);
   for (const Thread* lane : lanes) {
     if (lane == nullptr) stop(*lanes[0], instruction, "needs all 32 threads of its warp");
   }
@@ -54,8 +51,10 @@ std::array<Launch::Thread*, kWarp> Launch::whole_warp(std::uint32_t warp, const 
 void Launch::load_matrices(std::uint32_t warp, const Instruction& instruction) {
   const auto lanes = whole_warp(warp, instruction);
   std::uint16_t matrices[4][8][8];
-  for (std::uint32_t lane = 0; lane < 8 * instruction.out.size(); ++lane)
+  for (std::uint32_t lane = 0; lane < 8 * instruction.out.size(); ++lane) {
+    enter(*lanes[lane]);
     std::memcpy(matrices[lane / 8][lane % 8], bytes_at(*lanes[lane], instruction, 16, Access::kRead), 16);
+  }
   for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
     const std::uint32_t line = lane / 4, pair = lane % 4 * 2;
     for (std::size_t m = 0; m < instruction.out.size(); ++m) {

@@ -12,19 +12,64 @@ namespace {
 
 constexpr unsigned char kPoison = 0xA5;
 
+template <class T>
+T read(const unsigned char* data) {
+  T value;
+  std::memcpy(&value, data, sizeof value);
+  return value;
+}
+
+// Of the sizes that nearly all accesses have, without a call.
+std::uint64_t word_at(const unsigned char* data, std::size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return *data;
+    case 2:
+      return read<std::uint16_t>(data);
+    case 4:
+      return read<std::uint32_t>(data);
+    default:
+      return read<std::uint64_t>(data);
+  }
+}
+void put_word(unsigned char* data, std::size_t bytes, std::uint64_t word) {
+  switch (bytes) {
+    case 1:
+      *data = static_cast<unsigned char>(word);
+      break;
+    case 2:
+      std::memcpy(data, &word, 2);
+      break;
+    case 4:
+      std::memcpy(data, &word, 4);
+      break;
+    default:
+      std::memcpy(data, &word, 8);
+  }
+}
+bool all_written(const unsigned char* written, std::size_t bytes) {
+  constexpr std::uint64_t kAll = 0x0101010101010101U * kWritten;
+  if (bytes == 4) return read<std::uint32_t>(written) == static_cast<std::uint32_t>(kAll);
+  if (bytes == 2) return read<std::uint16_t>(written) == static_cast<std::uint16_t>(kAll);
+  if (bytes == 1) return *written == kWritten;
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    if (read<std::uint64_t>(written + i) != kAll) return false;
+  }
+  return true;
+}
+
 std::string count_of(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
 }  // namespace
 
 void Launch::check_race(AccessLog& log, const Thread& thread, const Instruction& instruction, std::uint64_t address,
                         std::size_t bytes, Access access, const char* memory) {
-  const Where now = thread.where(*this);
-  const Where* before = log.conflict(address, bytes, access, now);
+  const Where* before = log.conflict(address, bytes, access, now_);
   if (before == nullptr) return;
   stop(thread, instruction,
        std::string("races in ") + memory + " memory at " + hexadecimal(address) + " with " +
-           (before->block == now.block ? "" : "block " + std::to_string(before->block) + ", ") + "thread " +
-           std::to_string(before->thread) + (before->block == now.block ? " of its block" : ""));
+           (before->block() == now_.block() ? "" : "block " + std::to_string(before->block()) + ", ") + "thread " +
+           std::to_string(before->thread()) + (before->block() == now_.block() ? " of its block" : ""));
 }
 
 unsigned char* Launch::global_bytes(const Thread& thread, const Instruction& instruction, Address address,
@@ -66,7 +111,7 @@ unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, 
     return frame.params.data() + at;
   }
   if (instruction.space == Space::kParam) {
-    const Slot& slot = frame.function->params.at(instruction.name);
+    const Slot& slot = instruction.slot;
     const std::size_t offset = static_cast<std::size_t>(instruction.in[0].offset);
     if (offset + bytes > slot.bytes) stop(thread, instruction, "is beyond the end of parameter " + instruction.name);
     return frame.params.data() + slot.offset + offset;
@@ -77,7 +122,7 @@ unsigned char* Launch::bytes_at(Thread& thread, const Instruction& instruction, 
     space = address >= kLocalWindow ? Space::kLocal : address >= kSharedWindow ? Space::kShared : Space::kGlobal;
     address -= space == Space::kLocal ? kLocalWindow : space == Space::kShared ? kSharedWindow : 0;
   }
-  if (address % bytes != 0)
+  if ((address & (bytes - 1)) != 0)  // a power of two
     stop(thread, instruction,
          "uses " + count_of(bytes) + " at " + hexadecimal(address) + ", which is not aligned to that");
   if (space == Space::kGlobal) {
@@ -103,14 +148,16 @@ unsigned char* Launch::shared_bytes(Thread& thread, const Instruction& instructi
              " of shared memory");
   }
   unsigned char* const written = shared_written_.data() + address;
-  if (std::memchr(written, kOnItsWay, bytes) != nullptr)
-    stop(thread, instruction,
-         "uses shared memory at " + std::to_string(address) + ", to which an asynchronous copy is on its way");
-  const bool writes = access == Access::kWrite || access == Access::kAtomic;
-  const bool reads = access != Access::kWrite && instruction.kind != Kind::kStore;
-  if (reads && std::memchr(written, kUnwritten, bytes) != nullptr)
-    stop(thread, instruction, "reads shared memory at " + std::to_string(address) + " that was never written");
-  if (writes) std::memset(written, kWritten, bytes);
+  if (!all_written(written, bytes)) {
+    if (std::memchr(written, kOnItsWay, bytes) != nullptr)
+      stop(thread, instruction,
+           "uses shared memory at " + std::to_string(address) + ", to which an asynchronous copy is on its way");
+    const bool writes = access == Access::kWrite || access == Access::kAtomic;
+    const bool reads = access != Access::kWrite && instruction.kind != Kind::kStore;
+    if (reads && std::memchr(written, kUnwritten, bytes) != nullptr)
+      stop(thread, instruction, "reads shared memory at " + std::to_string(address) + " that was never written");
+    if (writes) std::memset(written, kWritten, bytes);
+  }
   check_race(shared_log_, thread, instruction, address, bytes, access, "shared");
   return shared_.data() + address;
 }
@@ -122,8 +169,7 @@ void Launch::load(Thread& thread, const Instruction& instruction) {
                                        : instruction.constant ? Access::kConstantRead
                                                               : Access::kRead);
   for (std::size_t i = 0; i < instruction.out.size(); ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data + i * bytes, bytes);
+    std::uint64_t word = word_at(data + i * bytes, bytes);
     if (instruction.is_signed && bytes < 8 && (word >> (8 * bytes - 1) & 1) != 0)
       word |= ~std::uint64_t{0} << (8 * bytes);
     set(thread, instruction.out[i], word);
@@ -135,14 +181,13 @@ void Launch::store(Thread& thread, const Instruction& instruction) {
   unsigned char* data = bytes_at(thread, instruction, bytes * (instruction.in.size() - 1),
                                  instruction.strong ? Access::kAtomic : Access::kWrite);
   for (std::size_t i = 1; i < instruction.in.size(); ++i) {
-    const std::uint64_t word = value(thread, instruction.in[i]);
-    std::memcpy(data + (i - 1) * bytes, &word, bytes);
+    put_word(data + (i - 1) * bytes, bytes, value(thread, instruction.in[i]));
   }
 }
 
 void Launch::atomic(Thread& thread, const Instruction& instruction) {
   unsigned char* data = bytes_at(thread, instruction, instruction.bytes, Access::kAtomic);
-  global_log_.synchronize(reinterpret_cast<std::uint64_t>(data), thread.where(*this));
+  global_log_.synchronize(reinterpret_cast<std::uint64_t>(data), now_);
   std::uint64_t before = 0;
   std::memcpy(&before, data, instruction.bytes);
   const std::uint64_t operand = value(thread, instruction.in[1]);
@@ -198,7 +243,7 @@ void Launch::wait_for_copies(Thread& thread, const Instruction& instruction) {
   const std::uint64_t newest = instruction.in.empty() ? 0 : value(thread, instruction.in[0]);
   while (thread.committed.size() > newest) {
     finish_copies(thread, thread.committed.front());
-    thread.committed.pop_front();
+    thread.committed.erase(thread.committed.begin());
   }
   if (!instruction.in.empty()) return;
   finish_copies(thread, thread.copies);

@@ -29,7 +29,7 @@ bool Launch::release_barrier() {
   if (first == nullptr) return false;
   const std::uint64_t barrier = value(*first, first->waits_at->in[0]);
   if (barrier > 15) stop(*first, *first->waits_at, "names barrier " + std::to_string(barrier));
-  ++block_phase_;
+  if (++block_phase_ > kMostPhases) stop(*first, *first->waits_at, "comes more often than the emulation counts");
   reduce_at_barrier(*first->waits_at);
   for (Thread& thread : threads_) {
     if (thread.state == State::kAtBarrier) thread.state = State::kReady;
@@ -58,9 +58,7 @@ void Launch::reduce_at_barrier(const Instruction& instruction) {
 /// Threads that wait with the same mask at the same instruction go on when all of the mask are there.
 bool Launch::release_warps() {
   bool released = false;
-  std::vector<Thread*> by_index(threads_.size());
-  for (Thread& thread : threads_) by_index[thread.index] = &thread;
-  for (Thread* thread : by_index) {
+  for (Thread* thread : by_index_) {
     if (thread->state != State::kAtWarp) continue;
     const Instruction& instruction = *thread->waits_at;
     const auto mask = static_cast<std::uint32_t>(value(*thread, instruction.in.back()));
@@ -71,8 +69,8 @@ bool Launch::release_warps() {
     for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
       if ((mask >> lane & 1) == 0) continue;
       const std::uint32_t index = warp * kWarp + lane;
-      if (index >= by_index.size()) continue;  // a warp that is not full: the rest are not there
-      const Thread& other = *by_index[index];
+      if (index >= by_index_.size()) continue;  // a warp that is not full: the rest are not there
+      const Thread& other = *by_index_[index];
       if (other.state == State::kExited)
         stop(*thread, instruction, "names thread " + std::to_string(index) + " in its mask, which has ended");
       all_there = all_there && other.state == State::kAtWarp && other.waits_at == &instruction &&
@@ -90,19 +88,27 @@ void Launch::run_warp_operation(std::uint32_t warp, std::uint32_t mask, const In
   if (instruction.kind == Kind::kVote || instruction.kind == Kind::kMatch) vote(warp, mask, instruction);
   if (instruction.kind == Kind::kMatrixLoad) load_matrices(warp, instruction);
   if (instruction.kind == Kind::kMatrixProduct) multiply_matrices(warp, instruction);
-  if (instruction.kind == Kind::kWarpBarrier) ++warp_phases_[warp];
-  for (Thread& thread : threads_) {
-    if (thread.index / kWarp == warp && (mask >> (thread.index % kWarp) & 1) != 0) thread.state = State::kReady;
+  if (instruction.kind == Kind::kWarpBarrier && ++warp_phases_[warp] > kMostPhases)
+    stop(*by_index_[std::size_t{warp} * kWarp], instruction, "comes more often than the emulation counts");
+  const std::array<Thread*, kWarp> lanes = lanes_of(warp);
+  for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
+    if (lanes[lane] != nullptr && (mask >> lane & 1) != 0) lanes[lane]->state = State::kReady;
   }
+}
+
+/// The threads of a warp by lane; null where it is not full.
+std::array<Launch::Thread*, kWarp> Launch::lanes_of(std::uint32_t warp) const {
+  std::array<Thread*, kWarp> lanes{};
+  const std::size_t first = std::size_t{warp} * kWarp;
+  std::copy_n(by_index_.begin() + static_cast<std::ptrdiff_t>(first),
+              std::min<std::size_t>(kWarp, by_index_.size() - first), lanes.begin());
+  return lanes;
 }
 
 /// shfl.sync.MODE.b32 d|p, a, b, c, mask: c is the clamp in its low bits, and which lanes form a segment above them.
 void Launch::shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction) {
   std::uint64_t values[kWarp] = {};
-  Thread* lanes[kWarp] = {};
-  for (Thread& thread : threads_) {
-    if (thread.index / kWarp == warp) lanes[thread.index % kWarp] = &thread;
-  }
+  const std::array<Thread*, kWarp> lanes = lanes_of(warp);
   for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
     if (lanes[lane] != nullptr && (mask >> lane & 1) != 0) values[lane] = value(*lanes[lane], instruction.in[0]);
   }
@@ -140,29 +146,32 @@ void Launch::shuffle(std::uint32_t warp, std::uint32_t mask, const Instruction& 
 
 /// vote.sync.MODE d, p, mask; match.any.sync.bN d, a, mask.
 void Launch::vote(std::uint32_t warp, std::uint32_t mask, const Instruction& instruction) {
+  const std::array<Thread*, kWarp> lanes = lanes_of(warp);
+  const auto takes_part = [&](std::uint32_t lane) { return lanes[lane] != nullptr && (mask >> lane & 1) != 0; };
   std::uint32_t ballot = 0;
-  for (const Thread& thread : threads_) {
-    const std::uint32_t lane = thread.index % kWarp;
-    if (thread.index / kWarp != warp || (mask >> lane & 1) == 0) continue;
-    if ((value(thread, instruction.in[0]) & 1) != 0) ballot |= 1U << lane;
+  for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
+    if (takes_part(lane) && (value(*lanes[lane], instruction.in[0]) & 1) != 0) ballot |= 1U << lane;
   }
   std::uint32_t named = mask;
   if (const std::size_t left = threads_.size() - std::size_t{warp} * kWarp; left < kWarp) named &= (1U << left) - 1;
-  for (Thread& thread : threads_) {
-    if (thread.index / kWarp != warp || (mask >> (thread.index % kWarp) & 1) == 0) continue;
+  std::array<std::uint64_t, kWarp> results{};
+  for (std::uint32_t own = 0; own < kWarp; ++own) {
+    if (!takes_part(own)) continue;
     std::uint64_t result = ballot;
     if (instruction.kind == Kind::kMatch) {
       result = 0;
-      for (const Thread& other : threads_) {
-        const std::uint32_t lane = other.index % kWarp;
-        if (other.index / kWarp != warp || (mask >> lane & 1) == 0) continue;
-        if (value(other, instruction.in[0]) == value(thread, instruction.in[0])) result |= 1U << lane;
+      for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
+        if (takes_part(lane) && value(*lanes[lane], instruction.in[0]) == value(*lanes[own], instruction.in[0]))
+          result |= 1U << lane;
       }
     }
     if (instruction.mode == "any" && instruction.kind == Kind::kVote) result = ballot != 0;
     if (instruction.mode == "all") result = ballot == named;
     if (instruction.mode == "uni") result = ballot == named || ballot == 0;
-    set(thread, instruction.out[0], result);
+    results[own] = result;
+  }
+  for (std::uint32_t lane = 0; lane < kWarp; ++lane) {
+    if (takes_part(lane)) set(*lanes[lane], instruction.out[0], results[lane]);
   }
 }
 

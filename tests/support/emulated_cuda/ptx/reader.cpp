@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -131,43 +132,46 @@ std::size_t place(std::size_t& end, const Declared& variable) {
   return offset;
 }
 
-class Reader {
+/// Lives as long as a function of its module has not been read.
+class Reader : public std::enable_shared_from_this<Reader> {
  public:
   explicit Reader(std::string_view text) : statements_(statements_of(text)) {}
 
   Module read() {
+    Module module;
     while (at_ < statements_.size()) {
       const std::string& statement = statements_[at_];
       if (is_directive(statement, ".file")) {
         const auto words = words_of(statement);
-        module_.files[std::stoi(words[1])] = words[2].substr(1, words[2].rfind('"') - 1);
+        module.files[std::stoi(words[1])] = words[2].substr(1, words[2].rfind('"') - 1);
       } else if (statement.find(".entry") != std::string::npos || statement.find(".func") != std::string::npos) {
-        read_function(statement);
+        read_function(module, statement);
       } else if (statement.find(".shared") != std::string::npos) {
         shared_of_module_.push_back(statement);
       } else if (statement.find(".global") != std::string::npos || statement.find(".const") != std::string::npos) {
-        read_variable(statement);
+        read_variable(module, statement);
       } else if (!is_directive(statement, ".loc") && !statement.starts_with(".pragma")) {
         misuse("the PTX reader does not know \"" + statement + "\"");
       }
       ++at_;
     }
-    for (auto& [name, function] : module_.functions) {
-      for (Instruction& instruction : function->code) {
-        if (instruction.kind == Kind::kCall) instruction.callee = callee(instruction.name);
-      }
+    return module;
+  }
+
+  /// The instructions of a function whose braces open at that statement.
+  void read_code(const Module& module, Function& function, std::size_t open) {
+    at_ = open;
+    read_body(module, function);
+    for (Instruction& instruction : function.code) {
+      if (instruction.kind != Kind::kCall) continue;
+      if (!module.functions.contains(instruction.name))
+        misuse("PTX calls " + instruction.name + ", which is not in the module");
+      instruction.callee = &module.function(instruction.name);
     }
-    return std::move(module_);
   }
 
  private:
-  const Function* callee(const std::string& name) {
-    const auto found = module_.functions.find(name);
-    if (found == module_.functions.end()) misuse("PTX calls " + name + ", which is not in the module");
-    return found->second.get();
-  }
-
-  void read_variable(const std::string& statement) {
+  static void read_variable(Module& module, const std::string& statement) {
     const Declared variable = declared(statement);
     Variable made{
         .name = variable.name, .alignment = variable.alignment, .bytes = std::vector<unsigned char>(variable.bytes)};
@@ -180,7 +184,7 @@ class Reader {
       std::size_t i = 0;
       for (unsigned value = 0; in >> value; ++i) made.bytes.at(i) = static_cast<unsigned char>(value);
     }
-    module_.variables.push_back(std::move(made));
+    module.variables.push_back(std::move(made));
   }
 
   /// The parameters between a pair of parentheses, placed in the frame.
@@ -196,7 +200,7 @@ class Reader {
     return names;
   }
 
-  void read_function(const std::string& statement) {
+  void read_function(Module& module, const std::string& statement) {
     auto function = std::make_unique<Function>();
     function->entry = statement.find(".entry") != std::string::npos;
     const std::size_t keyword = statement.find(function->entry ? ".entry" : ".func") + (function->entry ? 6 : 5);
@@ -221,14 +225,20 @@ class Reader {
       for (std::size_t value = 0; in >> value;) function->max_threads *= value;
     }
     if (at_ + 1 >= statements_.size() || statements_[at_ + 1] != "{") return;  // declared, defined elsewhere
-    ++at_;
-    read_body(*function);
-    module_.functions[function->name] = std::move(function);
+    const std::size_t open = ++at_;
+    function->read = [reader = shared_from_this(), open](const Module& of, Function& it) {
+      reader->read_code(of, it, open);
+    };
+    for (int depth = 1; depth > 0;) {
+      if (++at_ >= statements_.size()) misuse("the PTX of " + function->name + " has no end");
+      depth += statements_[at_] == "{" ? 1 : statements_[at_] == "}" ? -1 : 0;
+    }
+    module.functions[function->name] = std::move(function);
   }
 
-  void read_body(Function& function) {
+  void read_body(const Module& module, Function& function) {
     Names names;
-    for (std::size_t i = 0; i < module_.variables.size(); ++i) names.variables[module_.variables[i].name] = i;
+    for (std::size_t i = 0; i < module.variables.size(); ++i) names.variables[module.variables[i].name] = i;
     int depth = 0;
     std::map<std::string, std::size_t> labels;
     int file = 0;
@@ -285,6 +295,7 @@ class Reader {
       instruction.target = found->second;
     }
     function.registers = names.register_count;
+    lay_out(function);
   }
 
   /// A name that the inner braces declared means what it meant outside.
@@ -354,16 +365,23 @@ class Reader {
 
   std::vector<std::string> statements_;
   std::size_t at_ = 0;
-  Module module_;
   std::vector<std::string> shared_of_module_;
   std::vector<std::map<std::string, std::optional<std::uint64_t>>> hidden_;  ///< by each open brace
 };
 
 }  // namespace
 
+const Function& Module::function(std::string_view name) const {
+  const auto found = functions.find(name);
+  if (found == functions.end()) misuse("the PTX has no function " + std::string(name));
+  Function& function = *found->second;
+  if (const auto read = std::exchange(function.read, nullptr)) read(*this, function);
+  return function;
+}
+
 Module read_module(std::string_view text) {
   constexpr std::string_view kTarget = ".target sm_";
-  Module module = Reader(text).read();
+  Module module = std::make_shared<Reader>(text)->read();
   if (const auto at = text.find(kTarget); at != std::string_view::npos)
     module.target = std::atoi(text.data() + at + kTarget.size());
   return module;
