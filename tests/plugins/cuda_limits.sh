@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What each CUDA kernel takes of a multiprocessor, by ptxas: registers, bytes that registers are spilled to, static shared
-# memory. None may take more than its line of plugins/cuda/kernel_limits.txt allows, and each line there is needed.
+# memory. None may take more than its line of plugins/cuda/kernel_limits.txt allows, and each line there is needed. Of the
+# code for sm_90, which has all kernels; of that for sm_75, too, with TENON_TEST_DEVICES=all (./dev test --full).
 set -euo pipefail
 ptxas=$(command -v ptxas || true)
 [[ -n $ptxas ]] || ptxas=$(ls "${CUDA_HOME:-/usr/local/cuda}/bin/ptxas" 2>/dev/null || true)
@@ -11,6 +12,8 @@ fi
 limits=$TENON_SOURCE_DIR/plugins/cuda/kernel_limits.txt
 work=$TENON_BINARY_DIR/cuda_limits
 mkdir -p "$work"
+targets=90
+if [[ ${TENON_TEST_DEVICES:-} == all ]]; then targets='75 90'; fi
 
 # What ptxas says of the PTX in $1 for sm_$2: architecture, registers, bytes spilled, bytes of shared memory, kernel.
 used_by() {
@@ -30,22 +33,23 @@ used_by() {
       }'
 }
 
-# ptxas takes more than a minute for all of them, so what it said of an object is kept under the object's digest, which is
-# that of ptxas and of this script, too.
+# ptxas takes more than a minute for all of them, so what it said of an object is kept under the target and the object's
+# digest, which is that of ptxas and of this script, too.
 tool=$({ "$ptxas" --version && cat "$0"; } | sha256sum)
 : >"$work/used.txt"
 : >"$work/needed"
 while read -r object; do
-  kept=$({ echo "$tool" && cat "$object"; } | sha256sum | cut -d ' ' -f 1).used
-  echo "$kept" >>"$work/needed"
-  if [[ ! -s $work/$kept ]]; then
-    for target in 75 90; do
-      perl -0ne 'if (/\.target sm_'$target'/) { s/^.*?(?=\.version)//s; s/\0$//; print }' "$object" >"$work/kernels.ptx"
-      if [[ -s $work/kernels.ptx ]]; then used_by "$work/kernels.ptx" $target; fi
-    done >"$work/part"
-    mv "$work/part" "$work/$kept"
-  fi
-  cat "$work/$kept" >>"$work/used.txt"
+  digest=$({ echo "$tool" && cat "$object"; } | sha256sum | cut -d ' ' -f 1)
+  for target in 75 90; do echo "$digest.$target.used" >>"$work/needed"; done
+  for target in $targets; do
+    kept=$digest.$target.used
+    if [[ ! -e $work/$kept ]]; then
+      perl -0ne 'if (/\.target sm_'"$target"'/) { s/^.*?(?=\.version)//s; s/\0$//; print }' "$object" >"$work/kernels.ptx"
+      if [[ -s $work/kernels.ptx ]]; then used_by "$work/kernels.ptx" "$target"; fi >"$work/part"
+      mv "$work/part" "$work/$kept"
+    fi
+    cat "$work/$kept" >>"$work/used.txt"
+  done
 done < <(find "$TENON_BINARY_DIR/plugins/cuda/kernels" -name '*.cu.o' | sort)
 find "$work" -name '*.used' -printf '%f\n' | { grep -vxFf "$work/needed" || true; } | while read -r old; do rm -f "$work/$old"; done
 

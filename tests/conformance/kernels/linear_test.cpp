@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "support/every_device.h"
 #include "target.h"
 
 namespace tenon::conformance {
@@ -36,6 +37,13 @@ double wrapped(Dtype dtype, double sum) {
   return sum;
 }
 
+/// On a slow target, products of many terms have every pair of layouts, each in one triple; they have all triples where
+/// every device is asked for (TENON_TEST_DEVICES=all), and those of few terms always.
+bool is_left_out(i64 terms, Layout left, Layout right, Layout out) {
+  if (!target().slow || terms < 2000 || test::wants_every_device()) return false;
+  return (static_cast<int>(left) + static_cast<int>(right) + static_cast<int>(out)) % 3 != 0;
+}
+
 TEST(Matmul, MatchesLoopsForEveryLayoutAndType) {
   struct Case {
     i64 batch, m, k, n;
@@ -53,6 +61,7 @@ TEST(Matmul, MatchesLoopsForEveryLayoutAndType) {
         for (const Layout left : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
           for (const Layout right : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
             for (const Layout out : {Layout::kContiguous, Layout::kTransposed, Layout::kStrided}) {
+              if (is_left_out(c.m * c.k * c.n, left, right, out)) continue;
               Random random(41);
               auto sizes = [&](i64 rows, i64 columns) {
                 return c.batch ? Sizes{c.batch, rows, columns} : Sizes{rows, columns};
