@@ -95,8 +95,8 @@ Tensor wavy(const std::vector<std::int64_t>& sizes, double start) {
 }
 
 /// Fresh leaves, and what the call gets of them: tensors that may be written to.
-struct Operands {
-  Operands(const SavedCase& of, const std::vector<std::vector<std::int64_t>>& sizes) {
+struct WritableOperands {
+  WritableOperands(const SavedCase& of, const std::vector<std::vector<std::int64_t>>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const Tensor leaf = wavy(sizes[i], static_cast<double>(7 * i));
       if (of.wanted[i] == '1') leaves.push_back(leaf.requires_grad_());
@@ -108,7 +108,7 @@ struct Operands {
 
 /// The gradients, and with `twice` theirs, after a write to the operand or result of that number; -1: none.
 Tensors gradients(const SavedCase& of, const std::vector<std::vector<std::int64_t>>& sizes, int written, bool twice) {
-  const Operands operands(of, sizes);
+  const WritableOperands operands(of, sizes);
   const Tensors results = of.call(operands.given);
   Tensor sum = zeros({}, kFloat64);
   for (std::size_t i = 0; i < results.size(); ++i) {
