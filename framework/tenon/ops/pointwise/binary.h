@@ -27,6 +27,7 @@ struct BinaryRule {
   const char* text;
   const char* node_name;
   pointwise::Integers integers;
+  /// What is saved where these gradients are wanted.
   SavedParts (*saves)(const Wanted& wanted);
   /// Gradients of a and b; either may be a number.
   void (*gradient)(Backward& b, const SavedOperands& saved, const BinaryAttributes& attributes);
