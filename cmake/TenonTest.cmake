@@ -33,7 +33,9 @@ endfunction()
 function(tenon_configure_test_at target optimization)
   tenon_configure_target(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${optimization}>)
+  # g++ collects its garbage from half a gigabyte on: of what ten tests together need, an eighth of the time.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${optimization}>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
   target_compile_definitions(${target} PRIVATE
     TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TENON_BINARY_DIR="${PROJECT_BINARY_DIR}"
