@@ -75,13 +75,12 @@ add_library(tenon_test_json OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/
 tenon_configure_test_at(tenon_test_json O1)
 target_link_libraries(tenon_test_json PUBLIC nlohmann_json::nlohmann_json)
 
-# tenon_add_test(NAME [JSON] [PREFIX text] [FILTER cases] [LOCK name] [PROCESSORS n] sources…): one GoogleTest program, its
-# cases registered one by one with CTest. JSON: most of its sources include "support/json.h". PREFIX: before the names of
-# its cases, where another program has the same. FILTER: only these, as --gtest_filter. LOCK: what all processes share;
-# cases with one lock run one by one. PROCESSORS: that a case keeps busy; processes that wait for each other at every step
-# take five times as long beside one that does not wait.
+# tenon_add_test(NAME [JSON] [PREFIX text] [FILTER cases] [LOCK name] sources…): one GoogleTest program, its cases
+# registered one by one with CTest. JSON: most of its sources include "support/json.h". PREFIX: before the names of its
+# cases, where another program has the same. FILTER: only these, as --gtest_filter. LOCK: what all processes share; cases
+# with one lock run one by one.
 function(tenon_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "JSON" "PREFIX;FILTER;LOCK;PROCESSORS" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "JSON" "PREFIX;FILTER;LOCK" "")
   tenon_test_label(label)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   tenon_configure_test(${name})
@@ -100,9 +99,6 @@ function(tenon_add_test name)
   set(lock)
   if(arg_LOCK)
     set(lock RESOURCE_LOCK ${arg_LOCK})
-  endif()
-  if(arg_PROCESSORS)
-    set(lock ${lock} PROCESSORS ${arg_PROCESSORS})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${arg_PREFIX}" TEST_FILTER "${arg_FILTER}"
     PROPERTIES TIMEOUT ${timeout} LABELS ${label} ${lock})
