@@ -1,0 +1,4 @@
+// torch/nn/modules/container/modulelist.h of libtorch: everything is in one header here.
+#pragma once
+
+#include <torch/torch.h>

@@ -1,0 +1,4 @@
+// torch/nn/utils/clip_grad.h of libtorch: everything is in one header here.
+#pragma once
+
+#include <torch/torch.h>
