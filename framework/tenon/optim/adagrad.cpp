@@ -5,6 +5,7 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
+#include <tenon/optim/support/inherited.h>
 #include <tenon/tensor/captured_graph.h>
 
 namespace tenon::optim {
@@ -12,6 +13,12 @@ namespace tenon::optim {
 bool operator==(const AdagradOptions& a, const AdagradOptions& b) {
   return a.lr() == b.lr() && a.lr_decay() == b.lr_decay() && a.weight_decay() == b.weight_decay() &&
          a.initial_accumulator_value() == b.initial_accumulator_value() && a.eps() == b.eps();
+}
+void AdagradOptions::inherit(const OptimizerOptions& defaults) {
+  inherit_fields(*this, defaults, AdagradOptions(), [](auto& options) {
+    return std::tie(options.lr(), options.lr_decay(), options.weight_decay(), options.initial_accumulator_value(),
+                    options.eps());
+  });
 }
 void AdagradOptions::serialize(OutputArchive& archive) const {
   archive.write("lr", lr());

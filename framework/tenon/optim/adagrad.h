@@ -19,6 +19,7 @@ struct TENON_EXPORT AdagradOptions : public OptimizerCloneableOptions<AdagradOpt
   TENON_API friend bool operator==(const AdagradOptions& a, const AdagradOptions& b);
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
+  TENON_API void inherit(const OptimizerOptions& defaults) override;
 };
 extern template class OptimizerCloneableOptions<AdagradOptions>;
 

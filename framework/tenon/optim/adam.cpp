@@ -7,6 +7,7 @@
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
 #include <tenon/optim/support/fused.h>
+#include <tenon/optim/support/inherited.h>
 #include <tenon/tensor/captured_graph.h>
 
 #include <map>
@@ -17,6 +18,11 @@ namespace tenon::optim {
   bool operator==(const Options& a, const Options& b) {                                                                \
     return a.lr() == b.lr() && a.betas() == b.betas() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() && \
            a.amsgrad() == b.amsgrad();                                                                                 \
+  }                                                                                                                    \
+  void Options::inherit(const OptimizerOptions& defaults) {                                                            \
+    inherit_fields(*this, defaults, Options(), [](auto& options) {                                                     \
+      return std::tie(options.lr(), options.betas(), options.eps(), options.weight_decay(), options.amsgrad());        \
+    });                                                                                                                \
   }                                                                                                                    \
   void Options::serialize(OutputArchive& archive) const {                                                              \
     archive.write("lr", lr());                                                                                         \

@@ -30,6 +30,7 @@ using Betas = std::tuple<double, double>;
     TENON_API friend bool operator==(const Name& a, const Name& b);                                        \
     double get_lr() const override { return lr(); }                                                        \
     void set_lr(double value) override { lr(value); }                                                      \
+    TENON_API void inherit(const OptimizerOptions& defaults) override;                                     \
   };                                                                                                       \
   extern template class OptimizerCloneableOptions<Name>;
 TENON_ADAM_OPTIONS(AdamOptions, 0)

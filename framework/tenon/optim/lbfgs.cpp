@@ -6,6 +6,7 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
+#include <tenon/optim/support/inherited.h>
 #include <tenon/optim/support/line_search.h>
 #include <tenon/optim/support/optimizer_scope.h>
 
@@ -83,6 +84,12 @@ bool operator==(const LBFGSOptions& a, const LBFGSOptions& b) {
          a.tolerance_grad() == b.tolerance_grad() && a.tolerance_change() == b.tolerance_change() &&
          a.history_size() == b.history_size() && a.line_search_fn() == b.line_search_fn();
 }
+void LBFGSOptions::inherit(const OptimizerOptions& defaults) {
+  inherit_fields(*this, defaults, LBFGSOptions(), [](auto& options) {
+    return std::tie(options.lr(), options.max_iter(), options.max_eval(), options.tolerance_grad(),
+                    options.tolerance_change(), options.history_size(), options.line_search_fn());
+  });
+}
 void LBFGSOptions::serialize(OutputArchive& archive) const {
   archive.write("lr", lr());
   archive.write("max_iter", max_iter());
@@ -139,15 +146,21 @@ void LBFGSParamState::serialize(InputArchive& archive) {
   if (archive.try_read("al", present)) al(read_list<std::vector<Tensor>>(archive, "al"));
 }
 
+namespace {
+
+/// With a bound of evaluations, which depends on that of iterations where none was given.
+std::unique_ptr<LBFGSOptions> with_max_eval(LBFGSOptions options) {
+  if (!options.max_eval()) options.max_eval(options.max_iter() * 5 / 4);
+  return std::make_unique<LBFGSOptions>(std::move(options));
+}
+
+}  // namespace
+
 LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& groups, LBFGSOptions defaults)
-    : Optimizer(groups, std::make_unique<LBFGSOptions>(defaults)) {
+    : Optimizer(groups, with_max_eval(defaults)) {
   if (groups_.size() != 1) throw Error("LBFGS doesn't support per-parameter options (parameter groups)");
   check_at_least("learning rate", defaults.lr(), 0);
   check_at_least("history_size", static_cast<double>(defaults.history_size()), 1);
-  for (OptimizerOptions* options : {&groups_[0].options(), defaults_.get()}) {
-    auto& mine = static_cast<LBFGSOptions&>(*options);
-    if (!mine.max_eval()) mine.max_eval(mine.max_iter() * 5 / 4);
-  }
 }
 
 Tensor LBFGS::flat_gradient() const {

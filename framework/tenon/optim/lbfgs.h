@@ -32,6 +32,7 @@ struct TENON_EXPORT LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions
   TENON_API friend bool operator==(const LBFGSOptions& a, const LBFGSOptions& b);
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
+  TENON_API void inherit(const OptimizerOptions& defaults) override;
 };
 extern template class OptimizerCloneableOptions<LBFGSOptions>;
 

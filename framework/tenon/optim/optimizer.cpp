@@ -67,6 +67,7 @@ void OptimizerOptions::serialize(InputArchive&) { not_overridden("OptimizerOptio
 void OptimizerOptions::serialize(OutputArchive&) const { not_overridden("OptimizerOptions::serialize(OutputArchive)"); }
 double OptimizerOptions::get_lr() const { not_overridden("OptimizerOptions::get_lr()"); }
 void OptimizerOptions::set_lr(double) { not_overridden("OptimizerOptions::set_lr()"); }
+void OptimizerOptions::inherit(const OptimizerOptions&) {}
 std::unique_ptr<OptimizerParamState> Optimizer::make_state() const { not_overridden("Optimizer::make_state()"); }
 
 OptimizerOptions& OptimizerParamGroup::options() {
@@ -109,7 +110,10 @@ void Optimizer::add_param_group(const OptimizerParamGroup& group) {
     }
   }
   OptimizerParamGroup copy = group;
-  if (!copy.has_options()) copy.set_options(defaults_->clone());
+  if (copy.has_options())
+    copy.options().inherit(*defaults_);
+  else
+    copy.set_options(defaults_->clone());
   groups_.push_back(std::move(copy));
 }
 

@@ -55,6 +55,9 @@ class TENON_EXPORT OptimizerOptions {
   TENON_API virtual double get_lr() const;
   /// Sets the learning rate. Throws Error unless overridden.
   TENON_API virtual void set_lr(double lr);
+  /// Takes from an optimiser's options each that was not set here, that is, which is as the constructor leaves it (of
+  /// SGDOptions a learning rate of 1e-3, as in libtorch 2.15). Does nothing unless overridden, or for another type.
+  TENON_API virtual void inherit(const OptimizerOptions& defaults);
 };
 
 template <class Derived>
@@ -70,7 +73,7 @@ class TENON_EXPORT OptimizerCloneableOptions : public OptimizerOptions {
   }
 };
 
-/// Parameters that share options. Without options of its own a group takes the optimiser's.
+/// Parameters that share options. What of these a group has not set, or all of them, it takes from the optimiser's.
 class TENON_API OptimizerParamGroup {
  public:
   OptimizerParamGroup(std::vector<Tensor> params);  // NOLINT: as in libtorch
@@ -112,7 +115,7 @@ class TENON_EXPORT Optimizer {
   TENON_API Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
   TENON_API virtual ~Optimizer();
 
-  /// Adds a copy of the group, with a copy of defaults() where it has no options of its own. Throws Error when a
+  /// Adds a copy of the group, which inherits what it has not set from defaults(). Throws Error when a
   /// parameter is in a group already, or twice in this one, or is not a leaf; nothing is added then.
   TENON_API void add_param_group(const OptimizerParamGroup& group);
   /// Adds parameters to the first group, unchecked. Warns, as do parameters() and size(): libtorch's old interface.
@@ -130,7 +133,7 @@ class TENON_EXPORT Optimizer {
   TENON_API std::vector<Tensor>& parameters();
   /// The number of parameters of all groups.
   TENON_API std::size_t size() const;
-  /// The options that a group without any is given a copy of when it is added.
+  /// The options that a group inherits when it is added.
   OptimizerOptions& defaults() { return *defaults_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
   /// The groups, for reading or for changing their options.

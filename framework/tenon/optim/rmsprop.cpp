@@ -5,12 +5,19 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
+#include <tenon/optim/support/inherited.h>
 
 namespace tenon::optim {
 
 bool operator==(const RMSpropOptions& a, const RMSpropOptions& b) {
   return a.lr() == b.lr() && a.alpha() == b.alpha() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() &&
          a.momentum() == b.momentum() && a.centered() == b.centered();
+}
+void RMSpropOptions::inherit(const OptimizerOptions& defaults) {
+  inherit_fields(*this, defaults, RMSpropOptions(), [](auto& options) {
+    return std::tie(options.lr(), options.alpha(), options.eps(), options.weight_decay(), options.momentum(),
+                    options.centered());
+  });
 }
 void RMSpropOptions::serialize(OutputArchive& archive) const {
   archive.write("lr", lr());

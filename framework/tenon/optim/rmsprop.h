@@ -20,6 +20,7 @@ struct TENON_EXPORT RMSpropOptions : public OptimizerCloneableOptions<RMSpropOpt
   TENON_API friend bool operator==(const RMSpropOptions& a, const RMSpropOptions& b);
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
+  TENON_API void inherit(const OptimizerOptions& defaults) override;
 };
 extern template class OptimizerCloneableOptions<RMSpropOptions>;
 

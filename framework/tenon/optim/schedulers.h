@@ -1,5 +1,5 @@
 // Learning-rate schedules: call step() after each epoch or step. Each group's rate starts from the one it has at
-// construction.
+// construction. Steps are counted as in PyTorch's Python; StepLR of libtorch's front end decays one call later.
 #pragma once
 
 #include <tenon/core/owned.h>

@@ -8,6 +8,7 @@
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
 #include <tenon/optim/support/fused.h>
+#include <tenon/optim/support/inherited.h>
 
 #include <array>
 
@@ -16,6 +17,11 @@ namespace tenon::optim {
 bool operator==(const SGDOptions& a, const SGDOptions& b) {
   return a.lr() == b.lr() && a.momentum() == b.momentum() && a.dampening() == b.dampening() &&
          a.weight_decay() == b.weight_decay() && a.nesterov() == b.nesterov();
+}
+void SGDOptions::inherit(const OptimizerOptions& defaults) {
+  inherit_fields(*this, defaults, SGDOptions(1e-3), [](auto& options) {
+    return std::tie(options.lr(), options.momentum(), options.dampening(), options.weight_decay(), options.nesterov());
+  });
 }
 void SGDOptions::serialize(OutputArchive& archive) const {
   archive.write("lr", lr());

@@ -19,6 +19,7 @@ struct TENON_EXPORT SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
   TENON_API friend bool operator==(const SGDOptions& a, const SGDOptions& b);
   double get_lr() const override { return lr(); }
   void set_lr(double value) override { lr(value); }
+  TENON_API void inherit(const OptimizerOptions& defaults) override;
 };
 extern template class OptimizerCloneableOptions<SGDOptions>;
 
