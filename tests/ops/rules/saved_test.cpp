@@ -190,5 +190,29 @@ TEST(Saved, AWriteToWhatARecurrentCellDoesNotSaveIsNoError) {
   expect_as_pytorch({"lstm_cell", "0000001", ".......", "..", lstm_case}, of_lstm, false);
 }
 
+/// What is said of gradients after scatter() or scatter_add(), between which and them the places are written to.
+std::string refusal_of_written_places(bool add, bool wants_self, bool wants_source) {
+  const Tensor self = wavy({3, 4}, 0).requires_grad_(wants_self);
+  const Tensor source = wavy({3, 4}, 1).requires_grad_(wants_source);
+  const Tensor places = zeros({3, 4}, kInt64);
+  const Tensor result = add ? self.scatter_add(1, places, source) : self.scatter(1, places, source);
+  places.fill_(2);
+  try {
+    result.sum().backward();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Saved, PlacesOfAddedElementsAreReadForTheSourcesGradientAlone) {
+  const std::string refused = "modified by an inplace operation";
+  EXPECT_EQ(refusal_of_written_places(true, true, false), "");
+  EXPECT_NE(refusal_of_written_places(true, false, true).find(refused), std::string::npos);
+  EXPECT_NE(refusal_of_written_places(true, true, true).find(refused), std::string::npos);
+  EXPECT_NE(refusal_of_written_places(false, true, false).find(refused), std::string::npos);
+  EXPECT_NE(refusal_of_written_places(false, false, true).find(refused), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -82,8 +82,8 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
   const Dims source_sizes = source.impl().sizes();
   Recording recording = record<1>(
       add ? "ScatterAddBackward0" : "ScatterBackward0", {&self, &source}, [at, add, source_sizes](Backward& b) {
-        const Tensor places = b.saved(0);
         if (b.needs(1)) {
+          const Tensor places = b.saved(0);
           Tensor gradient = b.grad().gather(at, places);
           if (!(gradient.impl().sizes() == source_sizes)) {  // only the part that the index covers was read
             Tensor whole = b.grad().new_zeros(source_sizes);
@@ -96,9 +96,9 @@ Tensor& scatter_impl(const Tensor& self, std::int64_t dim, const Tensor& index, 
           }
           b.set(1, gradient);
         }
-        if (b.needs(0)) b.set(0, add ? b.grad() : b.grad().scatter(at, places, Scalar(0)));
+        if (b.needs(0)) b.set(0, add ? b.grad() : b.grad().scatter(at, b.saved(0), Scalar(0)));
       });
-  if (recording) recording.save(0, places);
+  if (recording && (!add || autograd::requires_grad(source))) recording.save(0, places);
   const ScatterAttributes attributes{at, add};
   if (index.numel() > 0) {
     run(TENON_OP("scatter"), ops::state_of(self), {view_of(self)},

@@ -303,14 +303,7 @@ const UnaryRule& rule_of_inverse_root() {
 }
 
 /// x to the 0.5: a root that saves its operand, as a power does.
-const UnaryRule& rule_of_root() {
-  static const UnaryRule rule = [] {
-    UnaryRule made = rule_of<pointwise::Sqrt>();
-    made.keeps = Keeps::kOperand;
-    return made;
-  }();
-  return rule;
-}
+const UnaryRule& rule_of_root() { return rule_saving_operand<pointwise::Sqrt>(); }
 
 template <>
 Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {

@@ -33,10 +33,6 @@ const char* backward_name(const char* op) {
 
 namespace {
 
-bool saves_operand(const UnaryRule& rule) {
-  return rule.saves == pointwise::Saves::kInput || rule.keeps == Keeps::kOperand;
-}
-
 Tensor compute(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes);
 
 /// The result for a slope that reads it, in a backward pass.
@@ -48,7 +44,7 @@ Tensor result_again(const UnaryRule& rule, const Tensor& self, const PointwiseAt
 Recording record_unary(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
   return record<1>(rule.node_name, {&self}, [&rule, attributes](Backward& b) {
     Tensor saved = rule.saves == pointwise::Saves::kNothing ? Tensor() : b.saved(0);
-    if (rule.keeps == Keeps::kOperand) saved = result_again(rule, saved, attributes);
+    if (rule.reads != rule.saves) saved = result_again(rule, saved, attributes);
     const Tensor& gradient = b.grad();
     // Of sinc the formula is a difference of nearly equal numbers near 0, which the series is not.
     static const UnaryRule& sinc = rule_of<pointwise::Sinc>();
@@ -80,7 +76,7 @@ pointwise::Integers what_becomes_of(const UnaryRule& rule, Dtype dtype) {
 
 Tensor compute(const UnaryRule& rule, const Tensor& self, const PointwiseAttributes& attributes) {
   Recording recording = record_unary(rule, self, attributes);
-  if (recording && saves_operand(rule)) recording.save(0, self);
+  if (recording && rule.saves == pointwise::Saves::kInput) recording.save(0, self);
   Tensor result;
   autograd::computed_once(rule.text, {&result}, [&] {
     result = rule.is_contiguous ? allocate_like(self, self.impl().sizes(), self.scalar_type())
@@ -89,7 +85,7 @@ Tensor compute(const UnaryRule& rule, const Tensor& self, const PointwiseAttribu
   });
   if (recording) {
     recording.output(result);
-    if (rule.saves == pointwise::Saves::kOutput && !saves_operand(rule)) recording.save_output(0, result);
+    if (rule.saves == pointwise::Saves::kOutput) recording.save_output(0, result);
   }
   return result;
 }
@@ -137,22 +133,17 @@ Tensor& unary_inplace(const UnaryRule& rule, const Tensor& self, const Pointwise
   }
   autograd::check_inplace(self);
   Recording recording = record_unary(rule, self, attributes);
-  if (recording && saves_operand(rule)) recording.save(0, saved_self(self));
+  if (recording && rule.saves == pointwise::Saves::kInput) recording.save(0, saved_self(self));
   check_written(self);
   run(rule.forward, state_of(self), {view_of(self)}, {view_of(self)}, &attributes);
   finish_inplace(self, recording);
-  if (recording && rule.saves == pointwise::Saves::kOutput && !saves_operand(rule)) recording.save_output(0, self);
+  if (recording && rule.saves == pointwise::Saves::kOutput) recording.save_output(0, self);
   return handle;
 }
 
 template <>
 Tensor unary<pointwise::Selu>(const Tensor& self, PointwiseAttributes attributes) {
-  static const UnaryRule rule = [] {
-    UnaryRule made = rule_of<pointwise::Selu>();
-    made.keeps = Keeps::kOperand;
-    return made;
-  }();
-  return unary(rule, self, attributes);
+  return unary(rule_saving_operand<pointwise::Selu>(), self, attributes);
 }
 
 template <>

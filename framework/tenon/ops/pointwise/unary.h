@@ -14,20 +14,13 @@
 
 namespace tenon::ops {
 
-/// What is saved where PyTorch's formula reads something else than the row's slope does: what may be written to between
-/// an operator and its backward is the same then.
-enum class Keeps {
-  kAsSloped,  ///< what the slope reads
-  kOperand,   ///< the operand, of which the result that the slope reads is computed again
-};
-
 struct UnaryRule {
   const char* text;
   OperatorId forward;
   OperatorId backward;
   const char* node_name;
-  pointwise::Saves saves;
-  Keeps keeps;
+  pointwise::Saves reads;         ///< what the slope reads
+  pointwise::Saves saves;         ///< what is saved for it: the operand may be, where it reads the result
   pointwise::Integers integers;   ///< what becomes of an integer operand
   pointwise::Integers bools;      ///< what becomes of a bool one
   bool is_contiguous;             ///< the result is, whatever the layout of the operand
@@ -53,10 +46,12 @@ inline constexpr bool kContiguous = false;
 template <>
 inline constexpr bool kContiguous<pointwise::LogSigmoid> = true;
 
+/// What is saved: what the slope reads, but where PyTorch's formula reads the operand, so that the same may be written
+/// to between an operator and its backward. The result is computed again then.
 template <class Row>
-inline constexpr Keeps kKeeps = Keeps::kAsSloped;
+inline constexpr pointwise::Saves kSaved = Row::kSaves;
 template <>
-inline constexpr Keeps kKeeps<pointwise::Erfinv> = Keeps::kOperand;
+inline constexpr pointwise::Saves kSaved<pointwise::Erfinv> = pointwise::Saves::kInput;
 
 /// What a row refuses beyond that; unary.cpp has the rows that do.
 template <class Row>
@@ -96,14 +91,25 @@ const UnaryRule& rule_of() {
                               .forward = intern_operator(Row::name),
                               .backward = intern_operator(std::string(Row::name) + "_backward"),
                               .node_name = backward_name(Row::name),
-                              .saves = Row::kSaves,
-                              .keeps = kKeeps<Row>,
+                              .reads = Row::kSaves,
+                              .saves = kSaved<Row>,
                               .integers = Row::kIntegers,
                               .bools = kBools<Row>,
                               .is_contiguous = kContiguous<Row>,
                               .autocast = autocast::find_row(Row::name),
                               .check = &check_operand<Row>,
                               .symbolic = &symbolic_slope<Row>};
+  return rule;
+}
+
+/// The rule of a row whose slope reads the result, where the operand is saved in its place.
+template <class Row>
+const UnaryRule& rule_saving_operand() {
+  static const UnaryRule rule = [] {
+    UnaryRule made = rule_of<Row>();
+    made.saves = pointwise::Saves::kInput;
+    return made;
+  }();
   return rule;
 }
 
