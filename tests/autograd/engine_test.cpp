@@ -147,6 +147,14 @@ TEST(Engine, AGradientOfAnotherShapeIsRefusedWithoutANameOfTheRoot) {
                   "invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]")));
 }
 
+// Both are one number shown many times; in the root's dtype it would be 128 TiB.
+TEST(Engine, MemoryThatRunsOutForTheRootsGradientIsThatAndNoMistakeOfIt) {
+  const Tensor x = ones({1}, requires_grad());
+  constexpr std::int64_t kMany = std::int64_t{1} << 45;
+  const Tensor gradient = zeros({1}, TensorOptions(kFloat64)).expand({kMany});
+  EXPECT_THROW(x.expand({kMany}).backward(gradient), OutOfMemory);
+}
+
 TEST(Engine, SumsOfGradientsAreOfVersionZero) {
   const Tensor x = ones({3}, requires_grad());
   (x * 2 + x * 3 + x.exp()).sum().backward();

@@ -35,6 +35,10 @@ class Identity final : public Node {
 };
 
 variable_list make_gradients(const variable_list& outputs, const variable_list& gradients) {
+  if (!gradients.empty() && gradients.size() != outputs.size()) {
+    throw Error("got " + std::to_string(outputs.size()) + " tensors and " + std::to_string(gradients.size()) +
+                " gradients");
+  }
   variable_list result;
   result.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -104,10 +108,6 @@ variable_list run_backward(const edge_list& roots, variable_list gradients, bool
 
 void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph,
               bool create_graph, const variable_list& inputs) {
-  if (!grad_tensors.empty() && grad_tensors.size() != tensors.size()) {
-    throw Error("got " + std::to_string(tensors.size()) + " tensors and " + std::to_string(grad_tensors.size()) +
-                " gradients");
-  }
   if (create_graph) {
     TENON_WARN_ONCE(
         "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "

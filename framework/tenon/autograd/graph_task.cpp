@@ -366,6 +366,8 @@ void validate_gradients(const edge_list& edges, variable_list& gradients,
     if (!edges[i].function || !gradients[i].defined()) continue;
     try {
       validate(edges[i], gradients[i], i, "");
+    } catch (const OutOfMemory&) {  // for what it is brought to
+      throw;
     } catch (const Error& error) {
       throw Error(format(error.what()));
     }

@@ -44,6 +44,8 @@ Model make_whole_model(const ExperimentConfig& config, const ModelRequest& reque
                                     .choice([part](const std::string& path) {
                                       return path != "head" && path.find(part) != std::string::npos;
                                     }));
+  } catch (const OutOfMemory&) {  // whatever the setting is
+    throw;
   } catch (const Error& error) {
     const bool is_of_choice =
         !part.empty() && std::string_view(error.what()).find("no linear layer") != std::string::npos;

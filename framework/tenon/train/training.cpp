@@ -151,6 +151,8 @@ void Training::prepare() {
     share_threads();
   try {
     precision_.emplace(precision, config_.device);
+  } catch (const OutOfMemory&) {
+    throw;
   } catch (const Error& error) {
     throw config_.error("train.precision", error.what());
   }

@@ -24,6 +24,8 @@ TEST(EngineRules, RefusalsSayWhatWasGivenAndWhatIsExpected) {
   const Tensor x = leaf({2, 3}), y = x * 2, plain = ones({2, 3});
   EXPECT_EQ(refusal_of([&] { backward({y, y}, {ones({2, 3})}); }), "got 2 tensors and 1 gradients");
   EXPECT_EQ(refusal_of([&] { backward({y}, {plain, plain, plain}); }), "got 1 tensors and 3 gradients");
+  EXPECT_EQ(refusal_of([&] { grad({y}, {x}, {plain, plain}); }), "got 1 tensors and 2 gradients");
+  EXPECT_EQ(refusal_of([&] { grad({y, y.sum()}, {x}, {plain}); }), "got 2 tensors and 1 gradients");
   EXPECT_EQ(refusal_of([&] { y.backward(); }),
             "grad can be implicitly created only for scalar outputs (got a tensor of shape [2, 3])");
   EXPECT_EQ(refusal_of([&] { leaf({0}).backward(); }),

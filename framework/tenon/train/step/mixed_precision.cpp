@@ -45,6 +45,8 @@ MixedPrecision::MixedPrecision(const Precision& precision, Device device)
   try {
     const Tensor one = ones({1, 1}, TensorOptions(*autocast_).device(device));
     mm(one, one);
+  } catch (const OutOfMemory&) {  // which says nothing of its products
+    throw;
   } catch (const Error& error) {
     throw Error(fmt::format("{} has no products in {}: {}", device.str(), name_of(*autocast_), error.what()));
   }
