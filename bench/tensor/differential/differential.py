@@ -238,7 +238,14 @@ def excused_again(programs, line, kind, outcomes):
     return None
 
 
+PLAIN = "add 1-- T:f32:2x3:c:n:1:g T:f32:3:c:n:2"
+
+
 def rows_of(program):
+    """Its rows, if it can make a call at all."""
+    tried = subprocess.run([program], input=PLAIN + "\n", capture_output=True, text=True)
+    if not tried.stdout.startswith(">ok"):
+        raise SystemExit(f"{program} cannot make the call '{PLAIN}' (exit code {tried.returncode}): {tried.stdout}{tried.stderr}")
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
     return dict(line.split("\t") for line in listed.splitlines())
 
@@ -323,6 +330,8 @@ def main():
             entry["count"] += 1
             if len(line) < len(entry["line"]):
                 entry |= {"line": line, "outcomes": (a, b)}
+        unexplained = sum(entry["count"] for entry in found.values())
+        print(f"{numbers_[-1] + 1} of {options.calls} calls, {unexplained} unexplained", file=sys.stderr, flush=True)
     known = lambda still_open: sum(r["count"] for r in rules if r.get("open", False) == still_open)
     print(f"{ran['ran']} ran, {ran['refused by both']} were refused by both; {known(False)} differences are meant, "
           f"{ran['rounding']} are rounding, {ran['layout']} of what libtorch makes of a layout, "
