@@ -42,7 +42,9 @@ long calls_of_an_operator() {
 
 TEST(ProfilerOff, TakesNothingFromTheHeap) {
   const long without = calls_of_an_operator();
-  if (!kIsSanitized) EXPECT_EQ(without, 0) << "its objects are recycled";
+  if (!kIsSanitized) {
+    EXPECT_EQ(without, 0) << "its objects are recycled";
+  }
   {
     profiler::Profile profile({.profile_memory = true});
     profile.start();

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -134,6 +135,52 @@ TEST(ModelParts, WhatABlockAddsIsDroppedInTrainingAlone) {
     model.module->eval();
     EXPECT_TRUE(twice_alike()) << name;
   }
+}
+
+TEST(ModelParts, FirstWeightsOfBertAreOfItsPaperAndBiasesNone) {
+  const train::Model model = made("bert", {{"hidden", "64"}});
+  int biases = 0;
+  for (const auto& item : model.module->named_parameters()) {
+    if (item.key().ends_with("bias")) {
+      EXPECT_EQ(item.value().abs().max().item<double>(), 0) << item.key();
+      ++biases;
+    } else if (item.value().dim() == 2 && item.value().numel() > 1000) {
+      EXPECT_NEAR(item.value().std().item<double>(), 0.02, 0.002) << item.key();
+    }
+  }
+  EXPECT_GT(biases, 0);
+}
+
+/// Of one block of bert whose attention adds a number per head to a stream of zeros, and whose perceptron adds nothing:
+/// what its head reads, a row for each symbol.
+Tensor read_from_constant_attention(train::Model& model) {
+  for (const char* name : {"symbols.weight", "positions", "sentences", "block0.qkv.weight", "block0.narrow.weight"})
+    part(model, name).zero_();
+  part(model, "block0.qkv.bias").narrow(0, 16, 8).copy_(tensor({1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0}));
+  part(model, "block0.out.weight").copy_(eye(8));
+  part(model, "transform.weight").copy_(eye(8) * 1e-3);  // so little that GELU keeps the order of numbers
+  return model.before_head(tokens().expand({64, kContext})).hidden.view({64 * kContext, 8});
+}
+
+TEST(ModelParts, BertDropsWhatABlockAddsAndWeightsOfAttentionInTrainingAlone) {
+  NoGradGuard no_grad;
+  train::Model model = made("bert", {{"dropout", "0.5"}, {"layers", "1"}});
+  const Tensor trained = read_from_constant_attention(model);
+  EXPECT_FALSE(trained.select(1, 0).equal(trained.select(1, 1))) << "elements of one head, of which some are dropped";
+  // Were nothing dropped but these, rows of which the same elements are would be alike.
+  std::map<std::string, Tensor> rows;
+  bool are_alike = true;
+  for (std::int64_t i = 0; i < trained.size(0); ++i) {
+    std::string dropped;
+    for (std::int64_t j = 0; j < 8; ++j) dropped += trained[i][j].equal(trained[i].min()) ? '1' : '0';
+    const auto [row, is_first] = rows.emplace(dropped, trained[i]);
+    are_alike = are_alike && row->second.allclose(trained[i], 1e-3, 1e-3);
+  }
+  EXPECT_FALSE(are_alike);
+  model.module->eval();
+  const Tensor tested = read_from_constant_attention(model);
+  EXPECT_TRUE(tested.select(1, 0).allclose(tested.select(1, 1)));
+  EXPECT_TRUE(tested.allclose(tested[0].expand_as(tested)));
 }
 
 TEST(ModelParts, WhatIsAddedToTheStreamIsDrawnSmallerTheMoreBlocksAdd) {

@@ -128,6 +128,15 @@ TEST_F(SavedRunRules, AStateThatCannotBeKeptIsNotedOnceAndNotAgainWhenItCan) {
   EXPECT_EQ(result.kept_step, 6);
 }
 
+// Of another run's file a run has the parameters, and makes all the calls itself; of its own state it made some before.
+TEST_F(SavedRunRules, CallsAreCountedFromTheStartOfTheRunThatTheFileIsGivenTo) {
+  save({});
+  const ExperimentResult result = course({"train.resume=\"" + file() + "\""});
+  const Stat& blocks = result.memory.allocations;
+  EXPECT_GT(blocks.current, 0);
+  EXPECT_EQ(blocks.allocated - blocks.freed, blocks.current);
+}
+
 // What a run went on from that it wrote itself is no figure: it is the same run.
 TEST_F(SavedRunRules, ARunThatGoesOnFromItsOwnStateHasNoFigureOfIt) {
   state = {.file = folder / "state", .go_on = false};

@@ -132,6 +132,11 @@ TEST_F(FilledMemory, OfADeviceThatComputesIsByTheLargestThatRunsThere) {
   const std::int64_t capacity = 3 << 20;
   const BatchChoice choice = choose(words, capacity);
   EXPECT_GE(choice.confirmations, 1);
+  EXPECT_THAT(sink.notes.at(0), HasSubstr(choice.batch_size == choice.predicted
+                                              ? std::string(" on addresses alone and confirmed on the device in ")
+                                              : fmt::format(" on addresses alone, which said {}, and {} on the device "
+                                                            "in ",
+                                                            choice.predicted, choice.confirmations)));
   std::int64_t largest = 0;
   for (std::int64_t n = choice.predicted; n >= 1 && largest == 0; --n) {
     Words own = words;

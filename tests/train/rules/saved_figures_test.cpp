@@ -111,13 +111,25 @@ TEST(SavedFigures, OfEveryPhaseAndOfNothingYetComeBackToo) {
   for (const RunPhase phase : {RunPhase::kSetup, RunPhase::kForward, RunPhase::kUpdate, RunPhase::kTesting}) {
     ExperimentResult before = part(10);
     before.peak.phase = phase;
-    EXPECT_EQ(read_back(before).peak.phase, phase) << phase_name(phase);
+    const ExperimentResult after = read_back(before);
+    EXPECT_EQ(after.peak.phase, phase) << phase_name(phase);
+    EXPECT_EQ(after.peak.allocated_bytes, before.peak.allocated_bytes) << phase_name(phase);
+    EXPECT_EQ(after.peak.requested_by_purpose, before.peak.requested_by_purpose) << phase_name(phase);
   }
   const ExperimentResult none = read_back({});
   EXPECT_TRUE(none.losses.empty());
   EXPECT_TRUE(none.epochs.empty());
   EXPECT_TRUE(none.timeline.empty());
   EXPECT_EQ(none.steps, 0);
+}
+
+TEST(SavedFigures, OfAPhaseThatIsNotKnownHaveNoPlaceOfTheirPeak) {
+  ExperimentResult before = part(10);
+  before.peak.phase = static_cast<RunPhase>(kRunPhases.size());
+  const ExperimentResult after = read_back(before);
+  EXPECT_EQ(after.peak.phase, RunPhase::kSetup);
+  EXPECT_EQ(after.peak.allocated_bytes, 0);
+  EXPECT_EQ(peaks_of(after.memory), peaks_of(before.memory));
 }
 
 TEST(SavedFigures, ThatLackACountAreRefused) {

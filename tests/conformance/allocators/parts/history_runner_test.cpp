@@ -5,6 +5,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/units.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -157,9 +158,17 @@ TEST(History, ABlockIsHeldAgainstItsRequest) {
                      {taken(0, 100, 0, 128)});
   EXPECT_EQ(finding.cause, cause::kAlignment);
   EXPECT_THAT(finding.text, AllOf(StartsWith("allocate(100) gave 0x"), HasSubstr("which is not aligned to 128")));
-  finding = found_in({.handed_out = [](Block& block) { block.bytes += 1; }}, {taken(0, 512)});
+  std::uintptr_t begin = 0, end = 0;
+  finding = found_in({.handed_out =
+                          [&](Block& block) {
+                            block.bytes += 1;
+                            begin = reinterpret_cast<std::uintptr_t>(block.data);
+                            end = begin + block.bytes;
+                          }},
+                     {taken(0, 512)});
   EXPECT_EQ(finding.cause, cause::kOutside);
-  EXPECT_THAT(finding.text, HasSubstr("which the source did not supply"));
+  EXPECT_EQ(finding.text,
+            fmt::format("allocate(512) gave [{:#x}, {:#x}), which the source did not supply", begin, end));
 }
 
 TEST(History, OnlyTheCausesThatAreAskedForAreFound) {

@@ -98,6 +98,19 @@ TEST_F(Isolated, ACallThatDoesNotComeBackIsEndedAtItsLimit) {
   }
 }
 
+TEST_F(Isolated, OneThatDoesNotHearTheQuestionWhereItStandsIsEndedAllTheSame) {
+  const Finding finding = in_child(
+      [&]() -> Finding {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::sigprocmask(SIG_BLOCK, &all, nullptr);
+        begin(Call::kTrim);
+        while (true) ::pause();
+      },
+      {.deadline_seconds = 20, .call_seconds = 0.1});
+  EXPECT_EQ(finding.cause, "hang in trim");
+}
+
 TEST_F(Isolated, OutsideOfACallTheDeadlineAloneCounts) {
   const Finding finding = in_child(
       []() -> Finding {
