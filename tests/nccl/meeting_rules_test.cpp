@@ -1,6 +1,8 @@
 // Ranks that meet, each in a thread of this process: what they share, what is passed on, and who is named.
 #include "meeting.h"
 
+#include "support/free_port.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,23 +25,13 @@ namespace tenon::nccl {
 namespace {
 
 using std::chrono::milliseconds;
+using test::free_port;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
 constexpr milliseconds kLong{60'000};  ///< nothing here takes so long
-
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in here{};
-  here.sin_family = AF_INET;
-  socklen_t size = sizeof here;
-  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&here), size), 0);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &size);
-  ::close(socket);
-  return ntohs(here.sin_port);
-}
 
 RankEnvironment rank_of(int rank, int size, int port) {
   return {.rank = rank,

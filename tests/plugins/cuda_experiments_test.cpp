@@ -25,8 +25,7 @@ class CudaExperiments : public Experiment, public testing::WithParamInterface<On
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7) << (i % 9 == 0 ? " " : "");
+    write_letters(folder / "text", 4000, /*in_words=*/true);
   }
 
   /// Steps of a run, and of them those that it takes to get warm. Pictures of 28 by 28 take the emulation a while.

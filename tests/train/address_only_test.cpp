@@ -79,8 +79,7 @@ class AddressOnly : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 4000);
   }
 
   /// Two steps and a test on simulated:0.

@@ -79,9 +79,7 @@ class Combinations : public Experiment {};
 TEST_F(Combinations, OfSwitchesRunToTheirEndOrAreRefusedWithAReason) {
   const int count = setting_of_environment("TENON_TEST_COMBINATIONS", 40);
   const int seed = setting_of_environment("TENON_TEST_SEED", 17);
-  std::ofstream text(folder / "text");
-  for (int i = 0; i < 20000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
-  text.close();
+  write_letters(folder / "text", 20000);
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   int ran = 0, refused = 0;
   for (int i = 0; i < count; ++i) {

@@ -10,8 +10,7 @@ class Estimate : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 8000);
   }
   MemoryEstimate estimate(std::vector<std::string> overrides) {
     shutdown();

@@ -60,6 +60,16 @@ inline void write_stripes(const std::filesystem::path& folder, const std::string
   }
 }
 
+/// A text of `count` letters, a to g, whose next one can be told from those before it; with blanks between words of
+/// nine.
+inline void write_letters(const std::filesystem::path& file, int count, bool in_words = false) {
+  std::ofstream text(file);
+  for (int i = 0; i < count; ++i) {
+    text << static_cast<char>('a' + i * i / 3 % 7);
+    if (in_words && i % 9 == 0) text << ' ';
+  }
+}
+
 class Experiment : public ::testing::Test {
  protected:
   void SetUp() override {

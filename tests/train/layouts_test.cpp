@@ -26,8 +26,7 @@ class Layouts : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 8000);
   }
   ExperimentConfig config(std::vector<std::string> more) {
     shutdown();

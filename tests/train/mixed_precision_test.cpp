@@ -21,8 +21,7 @@ class MixedPrecision : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 20000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 20000);
   }
   std::vector<std::string> lenet() const {
     return {"model.name=\"lenet\"", "train.max_steps=60", "train.epochs=10", "train.lr=1e-3", "data.test_limit=32"};

@@ -26,8 +26,7 @@ class PipelineRun : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 8000);
   }
   ExperimentResult run_of(const std::string& model, const std::vector<std::string>& more) {
     std::vector<std::string> words = {"device.simulated.count=4", "train.max_steps=5",  "train.batch_size=16",

@@ -23,8 +23,7 @@ class Presets : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 8000);
   }
   /// Parameters of two steps on addresses alone.
   std::int64_t parameters_of(const std::string& model, const std::string& preset, std::vector<std::string> more = {}) {

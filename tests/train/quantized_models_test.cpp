@@ -19,8 +19,7 @@ class QuantizedModels : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7) << (i % 9 == 0 ? " " : "");
+    write_letters(folder / "text", 4000, /*in_words=*/true);
   }
   /// A few steps of a small model, made integers of.
   ExperimentResult run_small(const std::string& model, const std::string& scheme, Words more = {}) {

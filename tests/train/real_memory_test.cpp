@@ -14,8 +14,7 @@ class RealMemory : public Experiment, public testing::WithParamInterface<const c
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7) << (i % 9 == 0 ? " " : "");
+    write_letters(folder / "text", 4000, /*in_words=*/true);
   }
   /// Six steps, of which the calls to the device count from the third on.
   ExperimentResult run_under(const std::string& allocator) {

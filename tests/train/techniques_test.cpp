@@ -16,8 +16,7 @@ class Techniques : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 8000);
   }
   ExperimentResult gpt(Words more) {
     Words words{"model.name=\"gpt\"",      "model.hidden=32",    "model.layers=3",

@@ -5,35 +5,27 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
-#include <tenon/optim/support/inherited.h>
+#include <tenon/optim/support/fields.h>
 #include <tenon/tensor/captured_graph.h>
 
 namespace tenon::optim {
 
-bool operator==(const AdagradOptions& a, const AdagradOptions& b) {
-  return a.lr() == b.lr() && a.lr_decay() == b.lr_decay() && a.weight_decay() == b.weight_decay() &&
-         a.initial_accumulator_value() == b.initial_accumulator_value() && a.eps() == b.eps();
-}
+namespace {
+
+constexpr auto adagrad_fields = [](auto& options) {
+  return std::tuple(
+      Field{"lr", options.lr()}, Field{"lr_decay", options.lr_decay()}, Field{"weight_decay", options.weight_decay()},
+      Field{"initial_accumulator_value", options.initial_accumulator_value()}, Field{"eps", options.eps()});
+};
+
+}  // namespace
+
+bool operator==(const AdagradOptions& a, const AdagradOptions& b) { return same_fields(a, b, adagrad_fields); }
 void AdagradOptions::inherit(const OptimizerOptions& defaults) {
-  inherit_fields(*this, defaults, AdagradOptions(), [](auto& options) {
-    return std::tie(options.lr(), options.lr_decay(), options.weight_decay(), options.initial_accumulator_value(),
-                    options.eps());
-  });
+  inherit_fields(*this, defaults, AdagradOptions(), adagrad_fields);
 }
-void AdagradOptions::serialize(OutputArchive& archive) const {
-  archive.write("lr", lr());
-  archive.write("lr_decay", lr_decay());
-  archive.write("weight_decay", weight_decay());
-  archive.write("initial_accumulator_value", initial_accumulator_value());
-  archive.write("eps", eps());
-}
-void AdagradOptions::serialize(InputArchive& archive) {
-  lr(archive.read_real("lr"));
-  lr_decay(archive.read_real("lr_decay"));
-  weight_decay(archive.read_real("weight_decay"));
-  initial_accumulator_value(archive.read_real("initial_accumulator_value"));
-  eps(archive.read_real("eps"));
-}
+void AdagradOptions::serialize(OutputArchive& archive) const { write_fields(archive, *this, adagrad_fields); }
+void AdagradOptions::serialize(InputArchive& archive) { read_fields(archive, *this, adagrad_fields); }
 
 bool operator==(const AdagradParamState& a, const AdagradParamState& b) {
   return a.step() == b.step() && same_tensor(a.sum(), b.sum());

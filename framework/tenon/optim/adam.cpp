@@ -6,39 +6,28 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
+#include <tenon/optim/support/fields.h>
 #include <tenon/optim/support/fused.h>
-#include <tenon/optim/support/inherited.h>
 #include <tenon/tensor/captured_graph.h>
 
 #include <map>
 
 namespace tenon::optim {
 
+namespace {
+
+constexpr auto adam_fields = [](auto& options) {
+  return std::tuple(Field{"lr", options.lr()}, Field{"beta", options.betas()}, Field{"eps", options.eps()},
+                    Field{"weight_decay", options.weight_decay()}, Field{"amsgrad", options.amsgrad()});
+};
+
+}  // namespace
+
 #define TENON_ADAM(Options, State)                                                                                     \
-  bool operator==(const Options& a, const Options& b) {                                                                \
-    return a.lr() == b.lr() && a.betas() == b.betas() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() && \
-           a.amsgrad() == b.amsgrad();                                                                                 \
-  }                                                                                                                    \
-  void Options::inherit(const OptimizerOptions& defaults) {                                                            \
-    inherit_fields(*this, defaults, Options(), [](auto& options) {                                                     \
-      return std::tie(options.lr(), options.betas(), options.eps(), options.weight_decay(), options.amsgrad());        \
-    });                                                                                                                \
-  }                                                                                                                    \
-  void Options::serialize(OutputArchive& archive) const {                                                              \
-    archive.write("lr", lr());                                                                                         \
-    archive.write("beta1", std::get<0>(betas()));                                                                      \
-    archive.write("beta2", std::get<1>(betas()));                                                                      \
-    archive.write("eps", eps());                                                                                       \
-    archive.write("weight_decay", weight_decay());                                                                     \
-    archive.write("amsgrad", amsgrad());                                                                               \
-  }                                                                                                                    \
-  void Options::serialize(InputArchive& archive) {                                                                     \
-    lr(archive.read_real("lr"));                                                                                       \
-    betas(std::make_tuple(archive.read_real("beta1"), archive.read_real("beta2")));                                    \
-    eps(archive.read_real("eps"));                                                                                     \
-    weight_decay(archive.read_real("weight_decay"));                                                                   \
-    amsgrad(archive.read_boolean("amsgrad"));                                                                          \
-  }                                                                                                                    \
+  bool operator==(const Options& a, const Options& b) { return same_fields(a, b, adam_fields); }                       \
+  void Options::inherit(const OptimizerOptions& defaults) { inherit_fields(*this, defaults, Options(), adam_fields); } \
+  void Options::serialize(OutputArchive& archive) const { write_fields(archive, *this, adam_fields); }                 \
+  void Options::serialize(InputArchive& archive) { read_fields(archive, *this, adam_fields); }                         \
   bool operator==(const State& a, const State& b) {                                                                    \
     return a.step() == b.step() && same_tensor(a.exp_avg(), b.exp_avg()) &&                                            \
            same_tensor(a.exp_avg_sq(), b.exp_avg_sq()) && same_tensor(a.max_exp_avg_sq(), b.max_exp_avg_sq());         \

@@ -6,7 +6,7 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
-#include <tenon/optim/support/inherited.h>
+#include <tenon/optim/support/fields.h>
 #include <tenon/optim/support/line_search.h>
 #include <tenon/optim/support/optimizer_scope.h>
 
@@ -77,38 +77,21 @@ Tensor direction(LBFGSParamState& state, const Tensor& gradient, std::int64_t hi
   return q;
 }
 
+constexpr auto lbfgs_fields = [](auto& options) {
+  return std::tuple(Field{"lr", options.lr()}, Field{"max_iter", options.max_iter()},
+                    Field{"max_eval", options.max_eval()}, Field{"tolerance_grad", options.tolerance_grad()},
+                    Field{"tolerance_change", options.tolerance_change()},
+                    Field{"history_size", options.history_size()}, Field{"line_search_fn", options.line_search_fn()});
+};
+
 }  // namespace
 
-bool operator==(const LBFGSOptions& a, const LBFGSOptions& b) {
-  return a.lr() == b.lr() && a.max_iter() == b.max_iter() && a.max_eval() == b.max_eval() &&
-         a.tolerance_grad() == b.tolerance_grad() && a.tolerance_change() == b.tolerance_change() &&
-         a.history_size() == b.history_size() && a.line_search_fn() == b.line_search_fn();
-}
+bool operator==(const LBFGSOptions& a, const LBFGSOptions& b) { return same_fields(a, b, lbfgs_fields); }
 void LBFGSOptions::inherit(const OptimizerOptions& defaults) {
-  inherit_fields(*this, defaults, LBFGSOptions(), [](auto& options) {
-    return std::tie(options.lr(), options.max_iter(), options.max_eval(), options.tolerance_grad(),
-                    options.tolerance_change(), options.history_size(), options.line_search_fn());
-  });
+  inherit_fields(*this, defaults, LBFGSOptions(), lbfgs_fields);
 }
-void LBFGSOptions::serialize(OutputArchive& archive) const {
-  archive.write("lr", lr());
-  archive.write("max_iter", max_iter());
-  if (max_eval()) archive.write("max_eval", *max_eval());
-  archive.write("tolerance_grad", tolerance_grad());
-  archive.write("tolerance_change", tolerance_change());
-  archive.write("history_size", history_size());
-  if (line_search_fn()) archive.write_text("line_search_fn", *line_search_fn());
-}
-void LBFGSOptions::serialize(InputArchive& archive) {
-  lr(archive.read_real("lr"));
-  max_iter(archive.read_integer("max_iter"));
-  max_eval(archive.try_read_raw("max_eval") ? std::optional(archive.read_integer("max_eval")) : std::nullopt);
-  tolerance_grad(archive.read_real("tolerance_grad"));
-  tolerance_change(archive.read_real("tolerance_change"));
-  history_size(archive.read_integer("history_size"));
-  line_search_fn(archive.try_read_raw("line_search_fn") ? std::optional(archive.read_text("line_search_fn"))
-                                                        : std::nullopt);
-}
+void LBFGSOptions::serialize(OutputArchive& archive) const { write_fields(archive, *this, lbfgs_fields); }
+void LBFGSOptions::serialize(InputArchive& archive) { read_fields(archive, *this, lbfgs_fields); }
 
 bool operator==(const LBFGSParamState& a, const LBFGSParamState& b) {
   return a.func_evals() == b.func_evals() && a.n_iter() == b.n_iter() && a.t() == b.t() &&

@@ -5,36 +5,26 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
-#include <tenon/optim/support/inherited.h>
+#include <tenon/optim/support/fields.h>
 
 namespace tenon::optim {
 
-bool operator==(const RMSpropOptions& a, const RMSpropOptions& b) {
-  return a.lr() == b.lr() && a.alpha() == b.alpha() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() &&
-         a.momentum() == b.momentum() && a.centered() == b.centered();
-}
+namespace {
+
+constexpr auto rmsprop_fields = [](auto& options) {
+  return std::tuple(Field{"lr", options.lr()}, Field{"alpha", options.alpha()}, Field{"eps", options.eps()},
+                    Field{"weight_decay", options.weight_decay()}, Field{"momentum", options.momentum()},
+                    Field{"centered", options.centered()});
+};
+
+}  // namespace
+
+bool operator==(const RMSpropOptions& a, const RMSpropOptions& b) { return same_fields(a, b, rmsprop_fields); }
 void RMSpropOptions::inherit(const OptimizerOptions& defaults) {
-  inherit_fields(*this, defaults, RMSpropOptions(), [](auto& options) {
-    return std::tie(options.lr(), options.alpha(), options.eps(), options.weight_decay(), options.momentum(),
-                    options.centered());
-  });
+  inherit_fields(*this, defaults, RMSpropOptions(), rmsprop_fields);
 }
-void RMSpropOptions::serialize(OutputArchive& archive) const {
-  archive.write("lr", lr());
-  archive.write("alpha", alpha());
-  archive.write("eps", eps());
-  archive.write("weight_decay", weight_decay());
-  archive.write("momentum", momentum());
-  archive.write("centered", centered());
-}
-void RMSpropOptions::serialize(InputArchive& archive) {
-  lr(archive.read_real("lr"));
-  alpha(archive.read_real("alpha"));
-  eps(archive.read_real("eps"));
-  weight_decay(archive.read_real("weight_decay"));
-  momentum(archive.read_real("momentum"));
-  centered(archive.read_boolean("centered"));
-}
+void RMSpropOptions::serialize(OutputArchive& archive) const { write_fields(archive, *this, rmsprop_fields); }
+void RMSpropOptions::serialize(InputArchive& archive) { read_fields(archive, *this, rmsprop_fields); }
 
 bool operator==(const RMSpropParamState& a, const RMSpropParamState& b) {
   return a.step() == b.step() && same_tensor(a.square_avg(), b.square_avg()) &&

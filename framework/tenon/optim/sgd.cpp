@@ -7,36 +7,29 @@
 #include <tenon/nn/serialize/archive.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/support/check.h>
+#include <tenon/optim/support/fields.h>
 #include <tenon/optim/support/fused.h>
-#include <tenon/optim/support/inherited.h>
 
 #include <array>
 
 namespace tenon::optim {
 
-bool operator==(const SGDOptions& a, const SGDOptions& b) {
-  return a.lr() == b.lr() && a.momentum() == b.momentum() && a.dampening() == b.dampening() &&
-         a.weight_decay() == b.weight_decay() && a.nesterov() == b.nesterov();
-}
+namespace {
+
+constexpr auto sgd_fields = [](auto& options) {
+  return std::tuple(Field{"lr", options.lr()}, Field{"momentum", options.momentum()},
+                    Field{"dampening", options.dampening()}, Field{"weight_decay", options.weight_decay()},
+                    Field{"nesterov", options.nesterov()});
+};
+
+}  // namespace
+
+bool operator==(const SGDOptions& a, const SGDOptions& b) { return same_fields(a, b, sgd_fields); }
 void SGDOptions::inherit(const OptimizerOptions& defaults) {
-  inherit_fields(*this, defaults, SGDOptions(1e-3), [](auto& options) {
-    return std::tie(options.lr(), options.momentum(), options.dampening(), options.weight_decay(), options.nesterov());
-  });
+  inherit_fields(*this, defaults, SGDOptions(1e-3), sgd_fields);
 }
-void SGDOptions::serialize(OutputArchive& archive) const {
-  archive.write("lr", lr());
-  archive.write("momentum", momentum());
-  archive.write("dampening", dampening());
-  archive.write("weight_decay", weight_decay());
-  archive.write("nesterov", nesterov());
-}
-void SGDOptions::serialize(InputArchive& archive) {
-  lr(archive.read_real("lr"));
-  momentum(archive.read_real("momentum"));
-  dampening(archive.read_real("dampening"));
-  weight_decay(archive.read_real("weight_decay"));
-  nesterov(archive.read_boolean("nesterov"));
-}
+void SGDOptions::serialize(OutputArchive& archive) const { write_fields(archive, *this, sgd_fields); }
+void SGDOptions::serialize(InputArchive& archive) { read_fields(archive, *this, sgd_fields); }
 
 bool operator==(const SGDParamState& a, const SGDParamState& b) {
   return same_tensor(a.momentum_buffer(), b.momentum_buffer());

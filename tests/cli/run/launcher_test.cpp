@@ -1,13 +1,9 @@
 // Sweeps whose cells run elsewhere: over mpirun, and as a job array of a Slurm that the test starts.
 #include "cli/program.h"
+#include "support/free_port.h"
 #include "support/json.h"
 
 #include <gmock/gmock.h>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -22,19 +18,6 @@ using testing::HasSubstr;
 
 bool has_program(const std::string& name) {
   return std::system(("PATH=$PATH:/usr/sbin:/sbin command -v " + name + " >/dev/null").c_str()) == 0;
-}
-
-/// The first of two ports in a row that nobody has now.
-int free_port() {
-  const int one = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(one, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(one, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ::close(one);
-  return ntohs(address.sin_port);
 }
 
 /// A cluster of one node as long as it lives.

@@ -171,9 +171,7 @@ TEST_F(LargestBatch, MayLieBehindSomeThatDoNotFit) {
 // Parts of a batch differ by an example, and so do the positions of chunks.
 TEST_F(LargestBatch, IsWhatTryingEveryOneFindsInPartsAndChunksToo) {
   const std::string file = (folder / "text").string();
-  std::ofstream text(file);
-  for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
-  text.close();
+  write_letters(file, 4000);
   const Words gpt{"model.name=\"gpt\"",
                   "model.hidden=32",
                   "model.layers=2",
@@ -218,8 +216,7 @@ class LongRuns : public LargestBatch {
  protected:
   void SetUp() override {
     LargestBatch::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 40000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 40000);
   }
   ExperimentConfig gpt(const std::string& allocator, const std::string& precision, int kib, int steps) {
     return config({"model.name=\"gpt\"", "model.hidden=96", "model.layers=4", "model.context=32",

@@ -26,8 +26,7 @@ class SmallEstimates : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 4000);
   }
   ExperimentConfig config(const Words& more) const {
     shutdown();

@@ -19,8 +19,7 @@ class RankExperiment : public Experiment {
 
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 4000);
   }
 
   /// Three steps of twelve examples.

@@ -19,8 +19,7 @@ class FilledMemory : public Experiment {
   static constexpr std::int64_t kExamples = 40;
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 4000);
   }
   ExperimentConfig config(const Words& more) {
     shutdown();

@@ -13,8 +13,7 @@ class FullDevice : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 400; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 400);
   }
   /// What becomes of a small run whose n-th request of those that `which` names fails.
   std::string outcome(const Words& more, int nth, const std::string& which) {

@@ -14,9 +14,7 @@ class LostGradients : public Experiment {};
 
 // Four symbols a device go to some of eight experts, each to one: most have a gradient on one device or on none.
 TEST_F(LostGradients, OfWhatOneDeviceAloneUsesTheUpdateIsThatOfOneDevice) {
-  std::ofstream text(folder / "text");
-  for (int i = 0; i < 4000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
-  text.close();
+  write_letters(folder / "text", 4000);
   const auto losses = [this](const std::string& where) {
     return run_model("moe",
                      {"model.hidden=16", "model.layers=1", "model.heads=2", "model.context=4", "model.experts=8",

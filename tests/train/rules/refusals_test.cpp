@@ -18,8 +18,7 @@ class Refusals : public Experiment {
  protected:
   void SetUp() override {
     Experiment::SetUp();
-    std::ofstream text(folder / "text");
-    for (int i = 0; i < 8000; ++i) text << static_cast<char>('a' + i * i / 3 % 7);
+    write_letters(folder / "text", 8000);
   }
   /// Of gpt on a text; the first line of it, "accepted" where nothing is refused.
   std::string of(Words more, int ranks = 0) {

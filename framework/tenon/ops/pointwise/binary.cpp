@@ -1,11 +1,10 @@
 // Binary pointwise operators: promotion, broadcasting, numbers as operands, and gradients from the rows' slopes.
-// Long: an operator of two operands in its four forms, and the few that have rules of their own.
 #include <tenon/autograd/kept_results.h>
 #include <tenon/ops/autocast/autocast_call.h>
 #include <tenon/ops/pointwise/binary.h>
 #include <tenon/ops/pointwise/number_operand.h>
 #include <tenon/ops/pointwise/pointwise.h>
-#include <tenon/ops/pointwise/unary.h>
+#include <tenon/ops/pointwise/power.h>
 #include <tenon/ops/support/layout.h>
 #include <tenon/ops/support/out_argument.h>
 #include <tenon/ops/support/scalar_operand.h>
@@ -80,8 +79,6 @@ Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const Bi
   return result;
 }
 
-namespace {
-
 Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor* other, const Scalar& number,
                        BinaryAttributes attributes) {
   Tensor& handle = const_cast<Tensor&>(self);
@@ -135,6 +132,8 @@ Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor*
   return handle;
 }
 
+namespace {
+
 /// Into a tensor of the caller's, resized where its sizes differ.
 Tensor& binary_out(const BinaryRule& rule, Tensor& out, const Tensor& a, const Tensor& b,
                    const BinaryAttributes& attributes = {}) {
@@ -184,13 +183,6 @@ void check_subtracts(const Tensor& a, const Tensor& b) {
 }
 void check_subtracts(const Tensor& a, const Scalar& b) {
   check_subtracts(a.scalar_type() == Dtype::kBool, b.isBoolean());
-}
-
-/// x ** n of integers with n < 0 has no value. Throws Error in PyTorch's words.
-void check_power(const Tensor& base, const Scalar& exponent) {
-  if (is_integral(base.scalar_type(), true) && exponent.isIntegral(true) && exponent.toLong() < 0) {
-    throw Error("Integers to negative integer powers are not allowed.");
-  }
 }
 
 }  // namespace
@@ -256,12 +248,6 @@ Tensor rsub(const Tensor& self, const Scalar& other) {
   check_subtracts(self, other);
   return binary(rule<pointwise::Sub>(), self, other, number_on_the_left());
 }
-Tensor pow(const Scalar& base, const Tensor& exponent) {
-  TENON_AUTOCAST(pow, base, exponent)
-  // Contiguous, as PyTorch's: no operand but a number decides.
-  return binary(rule<pointwise::Pow>(), exponent.contiguous(), base, number_on_the_left());
-}
-
 namespace {
 
 /// x op y; cast first where the row of autocast says so.
@@ -286,49 +272,13 @@ template <class Row>
 Tensor& with_number_inplace(const Tensor& self, const Scalar& other) {
   return binary_inplace(rule<Row>(), self, nullptr, other, {});
 }
-/// Whether libtorch takes a root for that power, which is NaN of -inf where pow() is inf. On the CPU it takes none of
-/// float16.
-bool is_root(const Tensor& self, double power, double exponent) {
-  return power == exponent && !(self.scalar_type() == kHalf && self.is_cpu());
-}
-
-/// x to the -0.5: a root by value, with the slopes of a power, of another sign than those of 1 / sqrt(x) at -0.
-const UnaryRule& rule_of_inverse_root() {
-  static const UnaryRule rule = [] {
-    UnaryRule made = rule_of<pointwise::PowScalar>();
-    made.forward = rule_of<pointwise::Rsqrt>().forward;
-    return made;
-  }();
-  return rule;
-}
-
-/// x to the 0.5: a root that saves its operand, as a power does.
-const UnaryRule& rule_of_root() { return rule_saving_operand<pointwise::Sqrt>(); }
-
 template <>
 Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
-  TENON_AUTOCAST_AS(pow, with_number<pointwise::Pow>(operands...), self, exponent)
-  if (self.is_floating_point()) {
-    const double power = exponent.toDouble();
-    if (power == 2) return self.square();
-    if (is_root(self, power, 0.5)) return unary(rule_of_root(), self, {});
-    if (is_root(self, power, -0.5)) return unary(rule_of_inverse_root(), self, {{power}});
-    return ops::unary<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
-  }
-  check_power(self, exponent);
-  element_of(exponent, tenon::result_type(self, exponent));  // throws where it overflows
-  return binary(rule<pointwise::Pow>(), self, exponent);
+  return power(self, exponent);
 }
 template <>
 Tensor& with_number_inplace<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
-  if (self.is_floating_point()) {
-    const double power = exponent.toDouble();
-    if (is_root(self, power, 0.5)) return unary_inplace(rule_of_root(), self, {});
-    if (is_root(self, power, -0.5)) return unary_inplace(rule_of_inverse_root(), self, {{power}});
-    return ops::unary_inplace<pointwise::PowScalar>(self, {{rounded_to(exponent.value(), self.scalar_type())}});
-  }
-  check_power(self, exponent);
-  return binary_inplace(rule<pointwise::Pow>(), self, nullptr, exponent, {});
+  return power_inplace(self, exponent);
 }
 
 }  // namespace

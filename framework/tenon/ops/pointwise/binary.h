@@ -42,6 +42,10 @@ const BinaryRule& rule();
 /// sizes that do not broadcast, and dtypes that the rule refuses.
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Tensor& b, const BinaryAttributes& attributes = {});
 Tensor binary(const BinaryRule& rule, const Tensor& a, const Scalar& b, BinaryAttributes attributes = {});
+/// Into self: with another tensor, or where `other` is null with a number. Throws Error where the result does not fit
+/// self, or self may not be written to.
+Tensor& binary_inplace(const BinaryRule& rule, const Tensor& self, const Tensor* other, const Scalar& number,
+                       BinaryAttributes attributes);
 
 /// Attributes of `number op tensor`.
 inline BinaryAttributes number_on_the_left() {
