@@ -1,4 +1,6 @@
 // Custom functions.
+#include "support/expect_error.h"
+
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
 
@@ -12,7 +14,6 @@ namespace {
 
 using namespace autograd;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct ScaledProduct : Function<ScaledProduct> {
   static Tensor forward(AutogradContext* context, Tensor x, double scale, Tensor y) {
@@ -46,8 +47,8 @@ struct TooMany : Function<TooMany> {
 
 TEST(Function, CountsItsGradients) {
   const Tensor x = tensor({2.0}, requires_grad());
-  EXPECT_THAT([&] { TooMany::apply(x).backward(); },
-              ThrowsMessage<Error>(HasSubstr("returned an incorrect number of gradients (expected 1, got 2)")));
+  test::expect_error([&] { TooMany::apply(x).backward(); },
+                     "returned an incorrect number of gradients (expected 1, got 2)");
 }
 
 struct Halves : Function<Halves> {
@@ -150,9 +151,9 @@ TEST(Function, OfSeveralResultsThatWritesToAViewIsRefused) {
   (both[0] + both[1]).sum().backward();
   EXPECT_TRUE(x.grad().equal(full({4}, 18.)));
   const Tensor base = x * 2;
-  EXPECT_THAT([&] { TriplesAndDoubles::apply(base.narrow(0, 1, 2)); },
-              ThrowsMessage<Error>(HasSubstr("an input that is a view of another Tensor, your Function cannot return "
-                                             "more than one Tensor")));
+  test::expect_error([&] { TriplesAndDoubles::apply(base.narrow(0, 1, 2)); },
+                     "an input that is a view of another Tensor, your Function cannot return "
+                     "more than one Tensor");
 }
 
 TEST(Function, ThatWritesWithoutAGradientGivesBackTheInputItself) {
@@ -163,9 +164,8 @@ TEST(Function, ThatWritesWithoutAGradientGivesBackTheInputItself) {
 
 TEST(Function, ADirtyInputMustComeBack) {
   const Tensor x = ones({2}, requires_grad()) * 2;
-  EXPECT_THAT([&] { MarksWithoutReturning::apply(x); },
-              ::testing::ThrowsMessage<Error>(
-                  ::testing::HasSubstr("marked as dirty during the forward method were not returned")));
+  test::expect_error([&] { MarksWithoutReturning::apply(x); },
+                     "marked as dirty during the forward method were not returned");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Selective checkpointing: what a policy keeps is not computed again, gradients are those of the plain run to the bit,
 // and memory is that of what is kept.
+#include "support/expect_error.h"
+
 #include <tenon/autograd/autograd.h>
 #include <tenon/device/device_state.h>
 #include <tenon/ops/ops.h>
@@ -198,7 +200,7 @@ TEST(KeptResults, MustNotBeWrittenTo) {
   const Tensor x = randn({4, 4}, requires_grad());
   const Part part = [&](Tensor v) { return v.mm(v).relu_().exp(); };
   const Tensor y = checkpoint(part, x, keeping({"mm"}));
-  EXPECT_THAT([&] { y.sum().backward(); }, ThrowsMessage<Error>(HasSubstr("a result of 'mm' is kept")));
+  test::expect_error([&] { y.sum().backward(); }, "a result of 'mm' is kept");
   checkpoint(part, x, keeping({"bmm"})).sum().backward();  // which computes it again
 }
 
@@ -207,7 +209,7 @@ TEST(KeptResults, AreOfAPartThatDoesTheSameBothTimes) {
   int runs = 0;
   const Part part = [&](Tensor v) { return ++runs == 1 ? v.mm(v) : addmm(v, v, v); };
   const Tensor y = checkpoint(part, x, keeping({"mm"}));
-  EXPECT_THAT([&] { y.sum().backward(); }, ThrowsMessage<Error>(HasSubstr("ran 'addmm' where the first run did not")));
+  test::expect_error([&] { y.sum().backward(); }, "ran 'addmm' where the first run did not");
 }
 
 TEST(KeptResults, AreOfKnownOperatorsAndNotReentrant) {
@@ -219,8 +221,7 @@ TEST(KeptResults, AreOfKnownOperatorsAndNotReentrant) {
   CheckpointOptions options = keeping({"mm"});
   options.use_reentrant = true;
   const Tensor x = randn({4, 4}, requires_grad());
-  EXPECT_THAT([&] { checkpoint([](Tensor v) { return v.mm(v); }, x, options); },
-              ThrowsMessage<Error>(HasSubstr("use_reentrant")));
+  test::expect_error([&] { checkpoint([](Tensor v) { return v.mm(v); }, x, options); }, "use_reentrant");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Rules of autograd that are easily broken: whose memory a gradient is, what hooks and checkpoints see, what belongs to
 // a view, what a custom function gives back.
+#include "support/expect_error.h"
+
 #include <tenon/autograd/anomaly_mode.h>
 #include <tenon/autograd/autocast.h>
 #include <tenon/autograd/autograd.h>
@@ -346,7 +348,7 @@ TEST(ViewRules, WhatBackwardSavedNoticesThatItWasTurned) {
   const Tensor y = x * 2.;
   const Tensor loss = y.square().sum();
   y.t_();
-  EXPECT_THAT([&] { loss.backward(); }, ThrowsMessage<Error>(HasSubstr("modified by an inplace operation")));
+  test::expect_error([&] { loss.backward(); }, "modified by an inplace operation");
 }
 
 TEST(ViewRules, AViewMadeInInferenceModeOfAViewKeepsItsKind) {
@@ -361,7 +363,7 @@ TEST(ViewRules, AViewMadeInInferenceModeOfAViewKeepsItsKind) {
   }
   const Tensor outside = of_inference.view({4});
   for (const Tensor& bad : {of_inference, of_both, outside}) {
-    EXPECT_THAT([&] { bad.mul_(2); }, ThrowsMessage<Error>(HasSubstr("created in inference mode")));
+    test::expect_error([&] { bad.mul_(2); }, "created in inference mode");
   }
   EXPECT_NO_THROW(view.mul_(2));
 }
@@ -392,7 +394,7 @@ TEST(FunctionRules, AViewThatOneMadeIsNotModifiedInPlace) {
   const Tensor x = ones({2, 2}, requires_grad());
   const Tensor y = AView::apply(x * 1.);
   EXPECT_TRUE(y.is_view());
-  EXPECT_THAT([&] { y.mul_(2); }, ThrowsMessage<Error>(HasSubstr("custom Function")));
+  test::expect_error([&] { y.mul_(2); }, "custom Function");
 }
 
 }  // namespace

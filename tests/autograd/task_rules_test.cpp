@@ -1,4 +1,6 @@
 // Rules of the engine's order, of histories that change, and of views: those that a program sees only at their edges.
+#include "support/expect_error.h"
+
 #include <tenon/autograd/autograd.h>
 #include <tenon/ops/ops.h>
 
@@ -28,11 +30,11 @@ TEST(Engine, RunsWhatCameLastInTheForwardPassFirst) {
 TEST(Engine, AGradientOnAnotherDeviceIsRefused) {
   const Tensor x = ones({2, 3}, requires_grad());
   const Tensor y = x * 2;
-  EXPECT_THAT(
+  test::expect_error(
       [&] {
         y.backward(empty({2, 3}, TensorOptions().device("meta")));
       },
-      ThrowsMessage<Error>(HasSubstr("expected device cpu:0 but got meta:0")));
+      "expected device cpu:0 but got meta:0");
 }
 
 TEST(CheckpointRules, AnInputThatComesBackAsItIsStaysALeaf) {
@@ -122,7 +124,7 @@ TEST(ViewRules, AViewMadeWithoutGradOfOneMadeInInferenceModeIsOfInferenceMode) {
     const NoGradGuard no_grad;
     of_both = of_inference.view({4});
   }
-  EXPECT_THAT([&] { of_both.mul_(2); }, ThrowsMessage<Error>(HasSubstr("created in inference mode")));
+  test::expect_error([&] { of_both.mul_(2); }, "created in inference mode");
 }
 
 // --- custom functions -----------------------------------------------------------------------------------------------

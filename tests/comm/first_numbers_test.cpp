@@ -1,6 +1,7 @@
 // Where a communicator's numbers begin: the first tag, the first root, one element.
 #include <tenon/core/error.h>
 #include "recording_communicator.h"
+#include "support/expect_error.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,16 +29,8 @@ TEST(CommunicatorNumbers, NoElementsNeedNoMemoryAndOneDoes) {
 
 TEST(CommunicatorNumbers, AGroupOfARankBelowZeroOrBeyondTheLastIsRefused) {
   test::RecordingCommunicator ranks(3);
-  EXPECT_THAT(
-      [&] {
-        std::ignore = ranks.new_group({1, 3});
-      },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("no rank 3")));
-  EXPECT_THAT(
-      [&] {
-        std::ignore = ranks.new_group({-1, 1});
-      },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("no rank -1")));
+  test::expect_error([&] { std::ignore = ranks.new_group({1, 3}); }, "no rank 3");
+  test::expect_error([&] { std::ignore = ranks.new_group({-1, 1}); }, "no rank -1");
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // ChunkDataset: chunks read by threads of its own, batches as if they had been read one after another.
+#include "support/expect_error.h"
+
 #include <tenon/data/chunk_dataset.h>
 #include <tenon/data/data_loader.h>
 #include <tenon/nn/serialize/serialize.h>
@@ -17,8 +19,6 @@ namespace {
 
 using namespace data;  // NOLINT
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 /// Chunks of 10, 5 and 20 successive numbers; a chunk that is to fail does.
 struct Chunks : datasets::ChunkDataReader<int> {
@@ -79,7 +79,7 @@ TEST(ChunkDataset, AReadersExceptionReachesTheCallerAndTheOtherChunksFollow) {
   chunks.failing = 0;
   const auto dataset = in_order({1, 5}, chunks);
   dataset->reset();
-  EXPECT_THAT([&] { rest_of(*dataset); }, ThrowsMessage<WorkerException>(HasSubstr("chunk 0 is torn")));
+  expect_error<WorkerException>([&] { rest_of(*dataset); }, "chunk 0 is torn");
   EXPECT_EQ(rest_of(*dataset).size(), 25);
 }
 
@@ -115,13 +115,12 @@ TEST(ChunkDataset, EndsWhileItsReadersWait) {
 }
 
 TEST(ChunkDataset, NamesWhatDoesNotFit) {
-  EXPECT_THAT([] { datasets::ChunkDatasetOptions(0, 1); }, ThrowsMessage<Error>(HasSubstr("Preloader count is 0")));
-  EXPECT_THAT([] { datasets::ChunkDatasetOptions(1, 8, 4); },
-              ThrowsMessage<Error>(HasSubstr("Cache size is less than batch size")));
+  expect_error([] { datasets::ChunkDatasetOptions(0, 1); }, "Preloader count is 0");
+  expect_error([] { datasets::ChunkDatasetOptions(1, 8, 4); }, "Cache size is less than batch size");
   const auto dataset = in_order({1, 5});
-  EXPECT_THAT([&] { dataset->get_batch(); }, ThrowsMessage<Error>(HasSubstr("needs to call reset()")));
+  expect_error([&] { dataset->get_batch(); }, "needs to call reset()");
   dataset->reset();
-  EXPECT_THAT([&] { dataset->get_batch(6); }, ThrowsMessage<Error>(HasSubstr("The requested batch size is 6")));
+  expect_error([&] { dataset->get_batch(6); }, "The requested batch size is 6");
 }
 
 }  // namespace

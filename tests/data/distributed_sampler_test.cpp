@@ -1,4 +1,6 @@
 // torch.utils.data.distributed.DistributedSampler: every so-manieth example, padded or cut.
+#include "support/expect_error.h"
+
 #include <tenon/core/error.h>
 #include <tenon/data/distributed_sampler.h>
 #include <tenon/nn/serialize/archive.h>
@@ -16,8 +18,6 @@ namespace {
 using data::distributed::DistributedSampler;
 using data::distributed::DistributedSamplerOptions;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 using Indices = std::vector<std::size_t>;
 
 Indices all_of(DistributedSampler& sampler) {
@@ -102,11 +102,9 @@ TEST(DistributedSampler, GoesOnWhereItWasSaved) {
 }
 
 TEST(DistributedSampler, ARankThatIsNoneIsRefused) {
-  EXPECT_THAT([] { DistributedSampler(10, {.num_replicas = 2, .rank = 2}); },
-              ThrowsMessage<Error>(HasSubstr("got rank 2 of 2")));
-  EXPECT_THAT([] { DistributedSampler(10, {.num_replicas = 2, .rank = 5}); },
-              ThrowsMessage<Error>(HasSubstr("got rank 5 of 2")));
-  EXPECT_THAT([] { DistributedSampler(10, {.num_replicas = 0}); }, ThrowsMessage<Error>(HasSubstr("rank 0 of 0")));
+  test::expect_error([] { DistributedSampler(10, {.num_replicas = 2, .rank = 2}); }, "got rank 2 of 2");
+  test::expect_error([] { DistributedSampler(10, {.num_replicas = 2, .rank = 5}); }, "got rank 5 of 2");
+  test::expect_error([] { DistributedSampler(10, {.num_replicas = 0}); }, "rank 0 of 0");
 }
 
 }  // namespace

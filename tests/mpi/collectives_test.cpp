@@ -1,5 +1,6 @@
 // The operations of the plugin mpi, over four real ranks.
 #include "comm/ranks.h"
+#include "support/expect_error.h"
 
 #include <tenon/core/half.h>
 
@@ -16,9 +17,6 @@
 
 namespace tenon::test {
 namespace {
-
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 template <class T>
 CommBuffer buffer(std::vector<T>& values) {
@@ -196,16 +194,15 @@ TEST(MpiCollectives, NothingIsAsGoodAsSomething) {
 
 TEST(MpiCollectives, WhatMpiCannotCountIsRefused) {
   float value = 0;
-  EXPECT_THAT([&] { ranks()->all_reduce({.data = &value, .count = std::size_t{1} << 31}, ReduceOp::kSum)->wait(); },
-              ThrowsMessage<Error>(HasSubstr("MPI counts no more than 2147483647 in one call")));
+  expect_error([&] { ranks()->all_reduce({.data = &value, .count = std::size_t{1} << 31}, ReduceOp::kSum)->wait(); },
+               "all_reduce of 2147483648 elements: MPI counts no more than 2147483647 in one call");
 }
 
 TEST(MpiCollectives, ATagThatMpiDoesNotHaveIsRefused) {
   float value = 0;
   const int other = ranks()->rank() == 0 ? 1 : 0;
-  EXPECT_THAT(
-      [&] { ranks()->send({.data = &value, .count = 1}, other, 1'000'000'001)->wait(); },
-      ThrowsMessage<Error>(HasSubstr("send: the tag 1000000001 is above 1000000000, the largest one over MPI")));
+  expect_error([&] { ranks()->send({.data = &value, .count = 1}, other, 1'000'000'001)->wait(); },
+               "send: the tag 1000000001 is above 1000000000, the largest one over MPI");
 }
 
 TEST(MpiCollectives, AMonitoredBarrierThatAllComeToPasses) { ranks()->monitored_barrier(std::chrono::seconds(30)); }

@@ -1,4 +1,6 @@
 // Modules in 16 bits: what is converted, what stays, and what batch norm then gives.
+#include "support/expect_error.h"
+
 #include <tenon/device/device_state.h>
 #include <tenon/nn/containers/sequential.h>
 #include <tenon/nn/modules/batch_norm.h>
@@ -58,8 +60,7 @@ TEST(HalfPrecision, WhatIsConvertedCountsAsParameters) {
 
 TEST(HalfPrecision, RefusesOtherDtypes) {
   nn::Sequential model = pictures();
-  EXPECT_THAT([&] { nn::to_half_but_batch_norm(*model, kFloat64); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("float16 or bfloat16, not to float64")));
+  expect_error([&] { nn::to_half_but_batch_norm(*model, kFloat64); }, "float16 or bfloat16, not to float64");
 }
 
 /// Half of what a float32 input would keep: the input itself, in its 16 bits.

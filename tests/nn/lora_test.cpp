@@ -1,4 +1,6 @@
 // Low-rank matrices beside frozen layers: what learns, what they add, and that they merge into the weights.
+#include "support/expect_error.h"
+
 #include <tenon/nn/nn.h>
 #include <tenon/ops/ops.h>
 #include <tenon/optim/sgd.h>
@@ -10,9 +12,6 @@
 
 namespace tenon::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 nn::Sequential network() {
   manual_seed(3);
@@ -134,31 +133,27 @@ TEST(Lora, IsNotForLayersOnIntegersOfActivationsNorQuantizedAfterwards) {
   nn::Sequential net = network();
   net->eval();
   nn::quantization::quantize_dynamic(*net);
-  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(2)); }, ThrowsMessage<Error>(HasSubstr("give no gradients")));
+  expect_error([&] { nn::add_lora(*net, nn::LoraOptions(2)); }, "give no gradients");
   nn::Sequential other = network();
   nn::add_lora(*other, nn::LoraOptions(2));
   other->eval();
-  EXPECT_THAT([&] { nn::quantization::quantize_weights(*other, 8); },
-              ThrowsMessage<Error>(HasSubstr("quantize the model before that")));
+  expect_error([&] { nn::quantization::quantize_weights(*other, 8); }, "quantize the model before that");
 }
 
 TEST(Lora, IsForTheLayersThatAreChosen) {
   nn::Sequential net = network();
   EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(2).choice([](const std::string& path) { return path == "2"; })), 1);
   EXPECT_EQ(nn::trainable_parameters(*net).size(), 2u);
-  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(2)); },
-              ThrowsMessage<Error>(HasSubstr("has low-rank matrices")));
+  expect_error([&] { nn::add_lora(*net, nn::LoraOptions(2)); }, "has low-rank matrices");
   nn::Sequential none{nn::Tanh()};
-  EXPECT_THAT([&] { nn::add_lora(*none, nn::LoraOptions(2)); }, ThrowsMessage<Error>(HasSubstr("no linear layer")));
-  EXPECT_THAT([&] { nn::add_lora(*network(), nn::LoraOptions(0)); }, ThrowsMessage<Error>(HasSubstr("the rank is 0")));
+  expect_error([&] { nn::add_lora(*none, nn::LoraOptions(2)); }, "no linear layer");
+  expect_error([&] { nn::add_lora(*network(), nn::LoraOptions(0)); }, "the rank is 0");
 }
 
 TEST(Lora, IsRefusedWhereItIsNotLowOrAddsNothing) {
   nn::Sequential net(nn::Linear(6, 4));
-  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(5)); },
-              ThrowsMessage<Error>(HasSubstr("rank 5 beside '0', which is 4 by 6")));
-  EXPECT_THAT([&] { nn::add_lora(*net, nn::LoraOptions(2).alpha(0)); },
-              ThrowsMessage<Error>(HasSubstr("with alpha = 0 nothing would be learned")));
+  expect_error([&] { nn::add_lora(*net, nn::LoraOptions(5)); }, "rank 5 beside '0', which is 4 by 6");
+  expect_error([&] { nn::add_lora(*net, nn::LoraOptions(2).alpha(0)); }, "with alpha = 0 nothing would be learned");
   EXPECT_TRUE(net->parameters()[0].requires_grad()) << "nothing was frozen";
   EXPECT_EQ(nn::add_lora(*net, nn::LoraOptions(4)), 1);
 }

@@ -1,4 +1,6 @@
 // Data parallelism over the host and a simulated device: the same outputs and gradients as on one.
+#include "support/expect_error.h"
+
 #include <tenon/nn/modules/linear.h>
 #include <tenon/nn/parallel.h>
 #include <tenon/ops/ops.h>
@@ -16,8 +18,6 @@ namespace tenon::test {
 namespace {
 
 namespace parallel = nn::parallel;
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 const Device kHost("cpu");
 const Device kOther("simulated:0");
@@ -82,16 +82,16 @@ TEST(DataParallel, RethrowsWhatAReplicaThrew) {
       return x;
     }
   };
-  EXPECT_THAT(
+  expect_error<std::runtime_error>(
       [] {
         parallel::data_parallel(std::make_shared<Bad>(), ones({4, 3}), std::vector<Device>{kHost, kOther});
       },
-      ThrowsMessage<std::runtime_error>(HasSubstr("Badness!")));
-  EXPECT_THAT(
+      "Badness!");
+  expect_error(
       [] {
         parallel::data_parallel(std::make_shared<Bad>(), ones({4, 3}), std::vector<Device>{});
       },
-      ThrowsMessage<Error>(HasSubstr("no device is named")));
+      "no device is named");
 }
 
 /// Gives each row's loss, where the row is.

@@ -39,17 +39,17 @@ struct AutocastOperands {
          index = zeros({1}, TensorOptions(kInt64));
 };
 
-using AutocastCall = std::function<Tensor(const AutocastOperands&)>;
+using AutocastCall = Tensor (*)(const AutocastOperands&);
 
 /// Every call of the script, by its name there.
 // Long: a table, a line for each operator.
 inline std::vector<std::pair<std::string, AutocastCall>> autocast_calls() {
   namespace F = nn::functional;
   using O = const AutocastOperands&;
-  const auto pad = [](const Tensor& input, std::vector<std::int64_t> amounts, const char* mode) {
+  static const auto pad = [](const Tensor& input, std::vector<std::int64_t> amounts, const char* mode) {
     return tenon::pad(input, amounts, mode);
   };
-  const auto larger = [](const Tensor& input, F::InterpolateFuncOptions::mode_t mode, std::optional<bool> corners) {
+  static const auto larger = [](const Tensor& input, F::InterpolateFuncOptions::mode_t mode, std::optional<bool> corners) {
     auto options = F::InterpolateFuncOptions().scale_factor(std::vector<double>{2, 2}).mode(mode);
     return F::interpolate(input, options.align_corners(corners));
   };
@@ -138,36 +138,36 @@ inline std::vector<std::pair<std::string, AutocastCall>> autocast_calls() {
       {"max_pool2d", [](O o) { return max_pool2d(o.img, 2); }},
       {"max_pool3d", [](O o) { return max_pool3d(o.vol, 2); }},
       {"reflection_pad1d",
-       [pad](O o) {
+       [](O o) {
          return pad(o.seq, {1, 1}, "reflect");
        }},
       {"reflection_pad2d",
-       [pad](O o) {
+       [](O o) {
          return pad(o.img, {1, 1, 1, 1}, "reflect");
        }},
       {"reflection_pad3d",
-       [pad](O o) {
+       [](O o) {
          return pad(o.vol, {1, 1, 1, 1, 1, 1}, "reflect");
        }},
       {"replication_pad2d",
-       [pad](O o) {
+       [](O o) {
          return pad(o.img, {1, 1, 1, 1}, "replicate");
        }},
       {"replication_pad3d",
-       [pad](O o) {
+       [](O o) {
          return pad(o.vol, {1, 1, 1, 1, 1, 1}, "replicate");
        }},
       {"constant_pad",
-       [pad](O o) {
+       [](O o) {
          return pad(o.img, {1, 1}, "constant");
        }},
       {"circular_pad",
-       [pad](O o) {
+       [](O o) {
          return pad(o.img, {1, 1, 1, 1}, "circular");
        }},
-      {"upsample_nearest", [larger](O o) { return larger(o.img, kNearest, std::nullopt); }},
-      {"upsample_bilinear", [larger](O o) { return larger(o.img, kBilinear, false); }},
-      {"upsample_bicubic", [larger](O o) { return larger(o.img, kBicubic, false); }},
+      {"upsample_nearest", [](O o) { return larger(o.img, kNearest, std::nullopt); }},
+      {"upsample_bilinear", [](O o) { return larger(o.img, kBilinear, false); }},
+      {"upsample_bicubic", [](O o) { return larger(o.img, kBicubic, false); }},
       {"quantile", [](O o) { return o.x.quantile(0.5); }},
       {"nanquantile", [](O o) { return o.x.nanquantile(0.5); }},
       {"trace", [](O o) { return o.s.trace(); }},

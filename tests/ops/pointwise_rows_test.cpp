@@ -8,7 +8,6 @@
 
 #include <gmock/gmock.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,15 +16,18 @@ namespace {
 
 using test::expect_error;
 
-/// One unary row as a user sees it.
+/// One unary row as a user sees it. Plain pointers: a std::function of each of a thousand forms takes half a minute to
+/// compile.
 struct Unary {
   std::string name;
   pointwise::Integers integers;
   detail::OutRule::Asks asks;  ///< of `out`
   Tensor x, y;                 ///< PyTorch's
-  std::function<Tensor(const Tensor&)> function, method;
-  std::function<void(Tensor&)> inplace, inplace_method;
-  std::function<void(Tensor&, const Tensor&)> out;
+  Tensor (*function)(const Tensor&);
+  Tensor (*method)(const Tensor&);
+  void (*inplace)(Tensor&);
+  void (*inplace_method)(Tensor&);
+  void (*out)(Tensor&, const Tensor&);
 };
 
 template <class Row>
@@ -69,12 +71,13 @@ const std::vector<Unary>& unary_rows() {
 struct Binary {
   std::string name;
   Tensor a, b, y;
-  std::function<Tensor(const Tensor&, const Tensor&)> function, method;
-  std::function<Tensor(const Tensor&, double)> number;
-  std::function<void(Tensor&, const Tensor&)> inplace;
-  std::function<void(Tensor&, double)> inplace_number;
-  std::function<void(Tensor&, const Tensor&, const Tensor&)> out;
-  std::function<void(Tensor&, const Tensor&, double)> out_number;
+  Tensor (*function)(const Tensor&, const Tensor&);
+  Tensor (*method)(const Tensor&, const Tensor&);
+  Tensor (*number)(const Tensor&, double);
+  void (*inplace)(Tensor&, const Tensor&);
+  void (*inplace_number)(Tensor&, double);
+  void (*out)(Tensor&, const Tensor&, const Tensor&);
+  void (*out_number)(Tensor&, const Tensor&, double);
 };
 
 #define TENON_FORMS_OF_TWO(f)                                                                         \

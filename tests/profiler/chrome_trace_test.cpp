@@ -2,6 +2,7 @@
 #include "profiler/small_model.h"
 #include "profiler/text_of.h"
 
+#include "support/expect_error.h"
 #include "support/json.h"
 #include "support/scratch_folder.h"
 
@@ -239,8 +240,7 @@ TEST(MemoryHistory, IsRefusedWhereMemoryWasNotRecorded) {
   Profile profile;
   profile.start();
   profile.stop();
-  EXPECT_THAT([&] { profile.export_memory_history(scratch_folder() + "none.trace"); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("profile_memory")));
+  expect_error([&] { profile.export_memory_history(scratch_folder() + "none.trace"); }, "profile_memory");
 }
 
 TEST(MemoryHistory, AndTheChromeTraceOfARecordingReachTheSamePeak) {
@@ -269,8 +269,8 @@ TEST(MemoryHistory, OfADeviceThatTheRecordingHasNothingOfIsRefusedWithThoseThatI
                   ::testing::AllOf(HasSubstr("no memory of simulated:7"), HasSubstr("that of cpu"))));
   profiler::Recording nothing;
   nothing.has_memory = true;
-  EXPECT_THAT([&] { profiler::write_memory_history(nothing, scratch_folder() + "none.trace", kCPU); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("nor of any other device")));
+  expect_error([&] { profiler::write_memory_history(nothing, scratch_folder() + "none.trace", kCPU); },
+               "nor of any other device");
 }
 
 TEST(FoldedStacks, OfMemoryAreRefusedWhereMemoryWasNotRecorded) {

@@ -1,5 +1,6 @@
 // The table: PyTorch's columns in PyTorch's order, its times and sizes, what it can be sorted by.
 #include "profiler/small_model.h"
+#include "support/expect_error.h"
 
 #include <tenon/core/error.h>
 
@@ -163,8 +164,7 @@ TEST(Table, HasTheFramesOfACallBelowEachOtherTheEndOfALongOneAlone) {
 TEST(Table, RefusesANumberOfRowsBelowAll) {
   const profiler::Recording of;
   const AverageList rows({{.key = "aten::add", .count = 1}, {.key = "aten::mul", .count = 1}}, of);
-  EXPECT_THAT([&] { rows.table({.row_limit = -5}); },
-              testing::ThrowsMessage<Error>(HasSubstr("row_limit = -5 is no number of rows")));
+  expect_error([&] { rows.table({.row_limit = -5}); }, "row_limit = -5 is no number of rows");
   EXPECT_THAT(rows.table({.row_limit = -1}), HasSubstr("aten::mul"));
 }
 

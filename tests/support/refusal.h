@@ -1,6 +1,8 @@
 // The first line of what a call is refused with.
 #pragma once
 
+#include "function_ref.h"
+
 #include <tenon/core/error.h>
 
 #include <string>
@@ -8,8 +10,7 @@
 namespace tenon {
 
 /// Empty where nothing is refused.
-template <class Call>
-std::string refusal_of(const Call& call) {
+inline std::string refusal_of(const test::CallRef& call) {
   try {
     call();
   } catch (const Error& error) {

@@ -1,4 +1,6 @@
 // Storages whose memory a source brings when it is asked for.
+#include "support/expect_error.h"
+
 #include <tenon/dispatch/after_kernel.h>
 #include <tenon/ops/ops.h>
 #include <tenon/tensor/storage.h>
@@ -9,9 +11,6 @@
 
 namespace tenon::test {
 namespace {
-
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 /// Brings ones.
 class Ones final : public StorageSource {
@@ -53,18 +52,16 @@ TEST(StorageSource, WhatIsSavedForBackwardReadsWhatWasBrought) {
 
 TEST(StorageSource, MemoryOfAnotherSizeOrBesideItsOwnIsRefused) {
   const Tensor four = tenon::zeros({4}), five = tenon::zeros({5});
-  EXPECT_THAT([&] { four.impl().storage().take_memory_of(five.impl().storage()); },
-              ThrowsMessage<Error>(HasSubstr("a storage of 16 B on cpu:0 cannot take the memory of one of 20 B")));
+  expect_error([&] { four.impl().storage().take_memory_of(five.impl().storage()); },
+               "a storage of 16 B on cpu:0 cannot take the memory of one of 20 B");
   const Tensor other = tenon::zeros({4});
-  EXPECT_THAT([&] { four.impl().storage().take_memory_of(other.impl().storage()); },
-              ThrowsMessage<Error>(HasSubstr("it has its own")));
+  expect_error([&] { four.impl().storage().take_memory_of(other.impl().storage()); }, "it has its own");
 }
 
 TEST(StorageSource, ForeignMemoryIsNotGivenBack) {
   float values[2] = {1, 2};
   const Tensor foreign = tenon::from_blob(values, {2});
-  EXPECT_THAT([&] { foreign.impl().storage().give_back(); },
-              ThrowsMessage<Error>(HasSubstr("memory that no allocator here gave")));
+  expect_error([&] { foreign.impl().storage().give_back(); }, "memory that no allocator here gave");
 }
 
 TEST(AfterKernel, RunsOnceWhenTheNextKernelHasBeenCalled) {

@@ -1,5 +1,6 @@
 // `device.names`: a run whose batches are divided among devices learns what one device learns, and says what each holds
 // and, with a cost model, what it does in a step.
+#include "support/expect_error.h"
 #include "train/experiment_fixture.h"
 
 #include <tenon/report/run/run_remarks.h>
@@ -14,7 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 constexpr const char* kThree = R"(device.names=["simulated:0", "simulated:1", "simulated:2"])";
 
@@ -166,22 +166,16 @@ TEST_F(DataParallelRun, IsConfiguredByFileEnvironmentAndCommandLineAlike) {
 }
 
 TEST_F(DataParallelRun, DevicesThatMakeNoSenseTogetherAreRefused) {
-  EXPECT_THAT([this] { run_on({R"(device.names=["simulated:0", "simulated:0"])"}); },
-              ThrowsMessage<ConfigError>(HasSubstr("has simulated:0 twice")));
-  EXPECT_THAT([this] { run_on({R"(device.names=["simulated:0", "cpu"])"}); },
-              ThrowsMessage<ConfigError>(HasSubstr("must be of one kind")));
-  EXPECT_THAT([this] { run_on({R"(device.names=["simulated:0", "simulated:9"])"}); },
-              ThrowsMessage<Error>(HasSubstr("no device simulated:9")));
-  EXPECT_THAT(
+  expect_error<ConfigError>([this] { run_on({R"(device.names=["simulated:0", "simulated:0"])"}); },
+                            "has simulated:0 twice");
+  expect_error<ConfigError>([this] { run_on({R"(device.names=["simulated:0", "cpu"])"}); }, "must be of one kind");
+  expect_error([this] { run_on({R"(device.names=["simulated:0", "simulated:9"])"}); }, "no device simulated:9");
+  expect_error<ConfigError>(
       [this] {
         run_on({kThree, "train.optimizer_in_backward=true"});
       },
-      ThrowsMessage<ConfigError>(HasSubstr("before the gradients of the other devices")));
-  EXPECT_THAT(
-      [this] {
-        run_on({kThree, "train.batch_size=2"});
-      },
-      ThrowsMessage<ConfigError>(HasSubstr("3 devices, but 2 examples")));
+      "before the gradients of the other devices");
+  expect_error<ConfigError>([this] { run_on({kThree, "train.batch_size=2"}); }, "3 devices, but 2 examples");
 }
 
 }  // namespace

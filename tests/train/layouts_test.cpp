@@ -1,5 +1,6 @@
 // Plans for many devices: what an estimate on addresses says of ranks that are not there, and what theory says of the
 // layouts of a model.
+#include "support/expect_error.h"
 #include "train/experiment_fixture.h"
 
 #include <tenon/report/run/layout_report.h>
@@ -18,7 +19,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::ThrowsMessage;
 using train::ParallelLayout;
 using train::RankNeed;
 
@@ -165,14 +165,12 @@ TEST_F(Layouts, AnEstimateOfAPipelineIsWithinThreePercentOfItsRun) {
 }
 
 TEST_F(Layouts, WhatCannotBeSaysWhy) {
-  EXPECT_THAT(
-      [&] { plan({.data = 32}); },
-      ThrowsMessage<ConfigError>(HasSubstr("16 examples are fewer than 32 data ranks with 1 micro-batch each")));
-  EXPECT_THAT([&] { plan({.tensor = 3}); },
-              ThrowsMessage<Error>(HasSubstr("train.tensor_parallel = 3 does not divide model.heads = 4")));
-  EXPECT_THAT([&] { plan({.pipeline = 2}, {"model.name=\"lstm-lm\""}); },
-              ThrowsMessage<ConfigError>(HasSubstr("'lstm-lm' is not made of layers")));
-  EXPECT_THAT([&] { plan({.pipeline = 8}); }, ThrowsMessage<Error>(HasSubstr("8 devices, but the model has 7 layers")));
+  expect_error<ConfigError>([&] { plan({.data = 32}); },
+                            "16 examples are fewer than 32 data ranks with 1 micro-batch each");
+  expect_error([&] { plan({.tensor = 3}); }, "train.tensor_parallel = 3 does not divide model.heads = 4");
+  expect_error<ConfigError>([&] { plan({.pipeline = 2}, {"model.name=\"lstm-lm\""}); },
+                            "'lstm-lm' is not made of layers");
+  expect_error([&] { plan({.pipeline = 8}); }, "8 devices, but the model has 7 layers");
 }
 
 TEST_F(Layouts, TheTableHasTheNeediestRankAndWhetherItFits) {

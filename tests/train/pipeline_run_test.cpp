@@ -1,5 +1,6 @@
 // `train.parallel = "pipeline"`: a model's layers in stages on several devices learn what one device learns, and the
 // result says what each stage holds and, with a cost model, for how long it waits.
+#include "support/expect_error.h"
 #include "train/experiment_fixture.h"
 
 #include <tenon/device/devices.h>
@@ -16,7 +17,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 constexpr const char* kTwoStages = R"(device.names=["simulated:0", "simulated:1"])";
 constexpr const char* kThreeStages = R"(device.names=["simulated:0", "simulated:1", "simulated:2"])";
@@ -197,7 +197,7 @@ TEST_F(PipelineRun, WithACostModelStagesWaitAsTheoryOfTheBubbleSays) {
 
 TEST_F(PipelineRun, SettingsThatMakeNoSenseWithStagesAreRefused) {
   const auto refused = [this](const std::string& model, std::vector<std::string> words, const char* why) {
-    EXPECT_THAT([&] { run_of(model, words); }, ThrowsMessage<Error>(HasSubstr(why)));
+    expect_error([&] { run_of(model, words); }, why);
   };
   refused("gpt", {kPipeline}, "train.parallel: the stages of a pipeline lie on several devices");
   refused("gpt", {kTwoStages, "train.pipeline_balance=\"1,1\""}, "there are no stages");

@@ -303,7 +303,7 @@ std::vector<Bench*> benches() {
   return all;
 }
 
-void for_each_bench(const std::function<void(Bench&)>& test) {
+void for_each_bench(const test::FunctionRef<void(Bench&)>& test) {
   for (Bench* bench : benches()) {
     SCOPED_TRACE("level " + bench->level());
     bench->enter();

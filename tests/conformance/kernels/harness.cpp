@@ -222,7 +222,7 @@ void Tensor::set_integer(i64 index, i64 value) {
   }
 }
 
-Tensor& Tensor::fill(const std::function<double(i64)>& value) {
+Tensor& Tensor::fill(const test::FunctionRef<double(i64)>& value) {
   for (i64 i = 0; i < count(); ++i) set(i, value(i));
   return *this;
 }
@@ -283,8 +283,8 @@ double epsilon_of(Dtype dtype) {
   }
 }
 
-void expect_near(const Tensor& got, const std::function<double(i64)>& expected, double tolerance, std::string_view what,
-                 double absolute) {
+void expect_near(const Tensor& got, const test::FunctionRef<double(i64)>& expected, double tolerance,
+                 std::string_view what, double absolute) {
   for (i64 i = 0; i < got.count(); ++i) {
     const double value = got.real(i), want = expected(i);
     if (std::isnan(want) && std::isnan(value)) continue;
@@ -302,7 +302,7 @@ void expect_near(const Tensor& got, const std::function<double(i64)>& expected, 
   }
 }
 
-void expect_equal(const Tensor& got, const std::function<i64(i64)>& expected, std::string_view what) {
+void expect_equal(const Tensor& got, const test::FunctionRef<i64(i64)>& expected, std::string_view what) {
   for (i64 i = 0; i < got.count(); ++i) {
     ASSERT_EQ(got.integer(i), expected(i))
         << what << ": " << name_of(got.dtype()) << " " << to_string(got.sizes()) << ", element " << i;

@@ -5,6 +5,8 @@
 // option `isa` is run at each of its levels that the machine has. A plugin that is named so need not have every kernel.
 #pragma once
 
+#include "support/function_ref.h"
+
 #include <tenon/core/dtype.h>
 #include <tenon/device/device_driver.h>
 #include <tenon/kernel/kernel.h>
@@ -67,7 +69,7 @@ class Tensor {
   void set_integer(i64 index, i64 value);
   /// By coordinates.
   i64 offset(std::span<const i64> coordinates) const;
-  Tensor& fill(const std::function<double(i64)>& value);
+  Tensor& fill(const test::FunctionRef<double(i64)>& value);
 
  private:
   char* element(i64 index) const;
@@ -130,12 +132,12 @@ std::set<std::string> kernels_of(const std::string& plugin);
 std::vector<Bench*> benches();
 
 /// Calls test(bench) for each level under a SCOPED_TRACE that names it.
-void for_each_bench(const std::function<void(Bench&)>& test);
+void for_each_bench(const test::FunctionRef<void(Bench&)>& test);
 
 /// Every element of `got` is within tolerance * |expected(i)| + absolute of expected(i); nan matches nan.
-void expect_near(const Tensor& got, const std::function<double(i64)>& expected, double tolerance, std::string_view what,
-                 double absolute = 0);
-void expect_equal(const Tensor& got, const std::function<i64(i64)>& expected, std::string_view what);
+void expect_near(const Tensor& got, const test::FunctionRef<double(i64)>& expected, double tolerance,
+                 std::string_view what, double absolute = 0);
+void expect_equal(const Tensor& got, const test::FunctionRef<i64(i64)>& expected, std::string_view what);
 
 /// Half a unit in the last place of one, relative: 2^-11 for float16, 2^-8, 2^-24, 2^-53.
 double epsilon_of(Dtype dtype);

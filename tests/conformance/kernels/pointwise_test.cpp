@@ -44,7 +44,7 @@ PointwiseAttributes attributes_of() {
 
 // A few units in the last place of the result, plus what the formula loses where it cancels: units of the compute type
 // at 1.
-void expect_close(const Tensor& got, const std::function<double(i64)>& want, std::string_view what) {
+void expect_close(const Tensor& got, const test::FunctionRef<double(i64)>& want, std::string_view what) {
   const double unit = epsilon_of(got.dtype());
   const double compute = unit > 0x1p-24 ? 0x1p-24 : unit;
   for (i64 i = 0; i < got.count(); ++i) {

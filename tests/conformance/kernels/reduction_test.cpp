@@ -296,7 +296,7 @@ TEST(Softmax, ForwardAndBackwardMatchLoops) {
           bench.run("log_softmax", {z}, {x}, &attributes);
           bench.run("softmax_backward", {dx}, {dy, y}, &attributes);
           bench.run("log_softmax_backward", {dz}, {dy, z}, &attributes);
-          auto line = [&](i64 i, const std::function<void(i64)>& visit) {
+          auto line = [&](i64 i, const test::FunctionRef<void(i64)>& visit) {
             Sizes at = coordinates(i, sizes);
             for (i64 k = 0; k < sizes[static_cast<std::size_t>(dim)]; ++k) {
               at[static_cast<std::size_t>(dim)] = k;

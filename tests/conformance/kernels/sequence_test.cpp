@@ -18,7 +18,7 @@ constexpr Dtype kPrecise[] = {Dtype::kFloat32, Dtype::kFloat64};
 double tolerance_of(Dtype dtype) { return 32 * epsilon_of(dtype); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-void for_each_case(const std::function<void(Bench&, Dtype, i64 rows, i64 width)>& test) {
+void for_each_case(const test::FunctionRef<void(Bench&, Dtype, i64 rows, i64 width)>& test) {
   for_each_bench([&](Bench& bench) {
     for (const Dtype dtype : kPrecise) {
       for (const auto& [rows, width] : {std::pair<i64, i64>{1, 1}, {3, 7}, {5, 64}, {130, 33}})

@@ -1,5 +1,6 @@
 // What NVML says of a GPU and its processes, against a stand-in that counts and refuses as the library does.
 #include "../plugins/cuda/nvml.h"
+#include "../../support/expect_error.h"
 
 #include <tenon/core/error.h>
 
@@ -12,8 +13,6 @@ namespace tenon::test {
 namespace {
 
 using cuda::Nvml;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 TEST(Nvml, SaysHowBusyAGpuIsAndWhoUsesIt) {
   Nvml nvml(TENON_FAKE_NVML);
@@ -45,12 +44,9 @@ TEST(Nvml, IsLeftAsItWasFound) {
 }
 
 TEST(Nvml, WhatItRefusesIsSaidInItsWords) {
-  EXPECT_THAT([] { Nvml(TENON_FAKE_NVML).look("00000000:99:00.0"); },
-              ThrowsMessage<Error>(HasSubstr("nvmlDeviceGetHandleByPciBusId: Not Found")));
-  EXPECT_THAT([] { Nvml("no/such/libnvidia-ml.so").look("00000000:65:00.0"); },
-              ThrowsMessage<Error>(HasSubstr("cannot be opened")));
-  EXPECT_THAT([] { Nvml("libm.so.6").look("00000000:65:00.0"); },
-              ThrowsMessage<Error>(HasSubstr("has no nvmlInit_v2")));
+  expect_error([] { Nvml(TENON_FAKE_NVML).look("00000000:99:00.0"); }, "nvmlDeviceGetHandleByPciBusId: Not Found");
+  expect_error([] { Nvml("no/such/libnvidia-ml.so").look("00000000:65:00.0"); }, "cannot be opened");
+  expect_error([] { Nvml("libm.so.6").look("00000000:65:00.0"); }, "has no nvmlInit_v2");
 }
 
 }  // namespace

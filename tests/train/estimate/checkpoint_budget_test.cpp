@@ -1,5 +1,6 @@
 // Budgets of checkpointing where no closed form is known, and in bytes: they choose the fewest blocks that keep to
 // them, change no loss, and say what they cannot do.
+#include "support/expect_error.h"
 #include "train/experiment_fixture.h"
 
 #include <tenon/train/estimate/checkpoint_budget.h>
@@ -145,8 +146,7 @@ TEST_F(CheckpointBudget, ThatNobodyHasSettledIsRefusedByARun) {
   shutdown();
   const ExperimentConfig open = config({kOn, "train.checkpoint_memory=\"1MiB\""});
   install(open);
-  EXPECT_THAT([&] { run_experiment(open, sink); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("settle_searched() says which blocks keep to it")));
+  expect_error([&] { run_experiment(open, sink); }, "settle_searched() says which blocks keep to it");
 }
 
 // Not even the data are read.

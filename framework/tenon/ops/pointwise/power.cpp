@@ -2,7 +2,6 @@
 #include <tenon/ops/pointwise/power.h>
 
 #include <tenon/ops/autocast/autocast_call.h>
-#include <tenon/ops/ops.h>
 #include <tenon/ops/pointwise/binary.h>
 #include <tenon/ops/pointwise/number_operand.h>
 #include <tenon/ops/pointwise/unary.h>

@@ -19,6 +19,7 @@ struct Field {
   const char* name;
   T& value;
 };
+/// Of the option's type.
 template <class T>
 Field(const char*, T&) -> Field<T>;
 
@@ -55,6 +56,7 @@ void inherit_fields(Options& own, const AnyOptions& defaults, const Options& mad
 
 namespace archived {
 
+/// An option under its name.
 inline void write(OutputArchive& archive, const std::string& name, const std::string& text) {
   archive.write_text(name, text);
 }
@@ -72,6 +74,7 @@ void write(OutputArchive& archive, const std::string& name, const std::optional<
   if (value) write(archive, name, *value);
 }
 
+/// What write() wrote, of each type. Throws Error where it is missing; an option without a value has none then.
 inline void read(const InputArchive& archive, const std::string& name, bool& value) {
   value = archive.read_boolean(name);
 }

@@ -101,7 +101,7 @@ void check_slices(const SliceCase& c) {
       bench.run("conv", {y}, {x, w, bias}, &a);
       bench.run("conv_backward_input", {dx}, {dy, w}, &a);
       bench.run("conv_backward_weight", {dw}, {dy, x}, &a);
-      const auto expect = [](const Tensor& got, const char* what, const std::function<double(i64)>& value) {
+      const auto expect = [](const Tensor& got, const char* what, const test::FunctionRef<double(i64)>& value) {
         Wanted wanted(got.dtype(), got.sizes());
         for (i64 i = 0; i < got.count(); ++i) wanted.set(i, value(i));
         wanted.expect(got, what);

@@ -99,7 +99,7 @@ class Draw {
 };
 
 /// Calls test(bench, draw) so often at each level, with other numbers each time and on one to three threads.
-inline void for_draws(int count, const std::function<void(Bench&, Draw&)>& test) {
+inline void for_draws(int count, const test::FunctionRef<void(Bench&, Draw&)>& test) {
   std::uint64_t seed = 0;
   for_each_bench([&](Bench& bench) {
     for (int i = 0; i < count && !::testing::Test::HasFailure(); ++i) {

@@ -27,7 +27,7 @@ struct Normal {
 
   i64 count() const { return product_of_sizes(sizes); }
   i64 size() const { return count() / groups; }
-  Doubles sums(const std::function<double(i64)>& value) const {
+  Doubles sums(const test::FunctionRef<double(i64)>& value) const {
     Doubles all(static_cast<std::size_t>(groups));
     for (i64 i = 0; i < count(); ++i) element(all, group_of(i)) += value(i);
     return all;
@@ -75,7 +75,7 @@ void expect_normal(const Normal& n, const NormalOperands& o, bool has_dx, bool h
     element(dbias, n.channel_of(i)) += o.dy.real(i);
   }
   const double unit = epsilon_of(o.x.dtype()) * (o.x.dtype() == Dtype::kFloat64 ? 1024 : 64);
-  const auto expect = [&](const Tensor& got, const char* what, const std::function<double(i64)>& wanted) {
+  const auto expect = [&](const Tensor& got, const char* what, const test::FunctionRef<double(i64)>& wanted) {
     for (i64 i = 0; i < got.count(); ++i)
       ASSERT_NEAR(got.real(i), wanted(i), unit * (1 + std::fabs(wanted(i))))
           << what << " of " << to_string(n.sizes) << " " << name_of(o.x.dtype()) << " at " << i;

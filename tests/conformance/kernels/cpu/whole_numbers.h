@@ -29,7 +29,7 @@ inline Tensor tensor_of(const Sizes& sizes, const Numbers& numbers) {
   return tensor;
 }
 /// Where the first element is that differs; -1: nowhere.
-inline i64 first_difference(const Tensor& got, const std::function<float(i64)>& expected) {
+inline i64 first_difference(const Tensor& got, const test::FunctionRef<float(i64)>& expected) {
   const float* const from = floats(got);
   for (i64 i = 0; i < got.count(); ++i)
     if (from[i] != expected(i)) return i;

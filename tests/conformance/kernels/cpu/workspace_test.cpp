@@ -21,7 +21,7 @@ using Workspace = CpuCase;
 
 constexpr i64 kBlockOfQueries = 64;
 
-void for_threads(const std::function<void(Bench&, i64)>& test) {
+void for_threads(const test::FunctionRef<void(Bench&, i64)>& test) {
   Bench& bench = *benches().front();
   bench.enter();
   for (const int threads : {1, 2, 3, 7}) {
