@@ -229,11 +229,11 @@ void Meeting::lost(int peer) {
                                {peer}));
 }
 
-/// Collectives of the group that this rank has come to, or its barriers, as a negative number.
+/// Collectives of the group that this rank has come to, or its barriers.
 std::int64_t Meeting::came_to(std::int64_t group, bool is_barrier) const {
   if (is_barrier) {
     const auto found = barriers_.find(group);
-    return found == barriers_.end() ? 0 : -found->second;
+    return found == barriers_.end() ? 0 : found->second;
   }
   const auto found = numbers_.find(group);
   return found == numbers_.end() ? 0 : found->second->load();
@@ -315,7 +315,7 @@ void Meeting::conclude_if_known() {
   for (const int rank : inquiry_->ranks) {
     const auto answer = inquiry_->answers.find(rank);
     const bool is_silent = answer == inquiry_->answers.end();
-    if (!is_silent && std::abs(answer->second) >= std::abs(inquiry_->number)) continue;
+    if (!is_silent && answer->second >= std::abs(inquiry_->number)) continue;
     blamed.push_back(rank);
     words.push_back(fmt::format("{} {}", text_of(rank), is_silent ? "does not answer" : "has not come to it"));
   }

@@ -236,6 +236,30 @@ TEST_F(NcclMeetings, TheEndOfRankZeroIsWaitedForUnlessItIsToBlame) {
   EXPECT_FALSE(of[1]->has_ended(0));
 }
 
+TEST_F(NcclMeetings, RankZeroAndWhoHearsNobodyWaitForNoEnd) {
+  begins(0);
+  of[0]->fail(DistributedError("no memory", {0}));
+  of[0]->wait_for_end_of_rank_0(kLong);  // at once
+  of[1]->wait_for_end_of_rank_0(kLong);
+  EXPECT_FALSE(of[1]->has_ended(0));
+}
+
+TEST_F(NcclMeetings, WhatIsSaidToOneThatIsGoneIsLost) {
+  of[0].reset();
+  for (int barrier = 1; barrier <= 4; ++barrier) EXPECT_EQ(of[1]->come_to_barrier(all), barrier);
+  EXPECT_FALSE(of[1]->is_passed(0, 1));
+}
+
+TEST_F(NcclMeetings, ARankZeroThatDoesNotAnswerIsNamed) {
+  begins(1);  // rank 0 reads nothing
+  of[1]->report_late(all, 3, "all_reduce #3", milliseconds(1500));
+  const DistributedError error = failure_of(1);
+  EXPECT_STREQ(error.what(),
+               "rank 1 of 3: all_reduce #3 is not done after 1.5 s, and rank 0 does not say who is missing: it is "
+               "stopped, or cannot be reached; look at its process and its network");
+  EXPECT_THAT(error.ranks(), ElementsAre(0));
+}
+
 TEST_F(NcclMeetings, OfAFailureOfAnotherOneTheEndOfRankZeroComesFirst) {
   all_begin();
   of[1]->fail(DistributedError("no memory", {1}));

@@ -146,6 +146,30 @@ TEST(Matmul, ScalesAndAddsABroadcastAddend) {
   });
 }
 
+// One matrix for all of a batch is one tall product only where the addend follows as its rows do.
+TEST(Matmul, OfABatchWithOneMatrixAddsWhateverStridesTheAddendHas) {
+  for_each_bench([](Bench& bench) {
+    Random random(53);
+    const Sizes sizes{3, 4, 6};
+    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
+      const Tensor a = random_tensor(dtype, {3, 4, 5}, Layout::kContiguous, random);
+      const Tensor b = random_tensor(dtype, {5, 6}, Layout::kContiguous, random).expanded({3, 5, 6});
+      const MatmulAttributes attributes{.alpha = 0.5, .beta = 3};
+      for (const Sizes& own : {Sizes{3, 4, 6}, Sizes{4, 6}, Sizes{6}, Sizes{3, 1, 6}, Sizes{3, 1, 1}, Sizes{4, 1}}) {
+        const Tensor addend = random_tensor(dtype, own, Layout::kContiguous, random).expanded(sizes);
+        Tensor y(dtype, sizes);
+        bench.run("matmul", {y}, {a, b, addend}, &attributes);
+        for (i64 i = 0; i < y.count(); ++i) {
+          const double want = 0.5 * product(a, b, i / 24, i / 6 % 4, i % 6) + 3 * addend.real(i);
+          ASSERT_LE(std::fabs(y.real(i) - want), bound(dtype, 40, want))
+              << name_of(dtype) << ", an addend of " << own.size() << " dimensions, the first " << own[0] << ", at "
+              << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(Matmul, BroadcastsABatchWithStrideZero) {
   for_each_bench([](Bench& bench) {
     Random random(47);
