@@ -49,7 +49,8 @@ inline std::vector<std::pair<std::string, AutocastCall>> autocast_calls() {
   static const auto pad = [](const Tensor& input, std::vector<std::int64_t> amounts, const char* mode) {
     return tenon::pad(input, amounts, mode);
   };
-  static const auto larger = [](const Tensor& input, F::InterpolateFuncOptions::mode_t mode, std::optional<bool> corners) {
+  static const auto larger = [](const Tensor& input, F::InterpolateFuncOptions::mode_t mode,
+                                std::optional<bool> corners) {
     auto options = F::InterpolateFuncOptions().scale_factor(std::vector<double>{2, 2}).mode(mode);
     return F::interpolate(input, options.align_corners(corners));
   };
