@@ -94,6 +94,24 @@ TEST_F(CudaSwitches, NothingIsMeasuredWithoutMemoryForItOrWhileAGraphIsCaptured)
   device_state(device).driver().destroy_stream(stream);
 }
 
+// Handles are kept: each call says anew which stream it is on.
+TEST_F(CudaSwitches, AConvolutionAndItsGradientsAreInTheOrderOfTheStreamThatTheyAreQueuedOn) {
+  reopen({});
+  const Stream first(Device("cuda:0")), second(Device("cuda:0"));
+  for (const Stream* const stream : {&first, &second, &first}) {
+    const StreamGuard on(*stream);
+    const Tensor x = on_device(1, {2, 3, 5, 5}).set_requires_grad(true);
+    const Tensor w = on_device(0.5, {4, 3, 3, 3}).set_requires_grad(true);
+    const Tensor bias = on_device(2, {4}).set_requires_grad(true);
+    const Tensor y = conv2d(x, w, bias);
+    y.sum().backward();
+    EXPECT_TRUE((y.to(kCPU) == 15.5).all().item<bool>());
+    EXPECT_EQ(x.grad().to(kCPU).select(2, 2).select(2, 2).sum().item<float>(), 9 * 0.5 * 4 * 6);
+    EXPECT_TRUE((w.grad().to(kCPU) == 18).all().item<bool>());
+    EXPECT_TRUE((bias.grad().to(kCPU) == 18).all().item<bool>());
+  }
+}
+
 TEST_F(CudaSwitches, ASecondDeviceUsesHandlesOfItsOwnAndNoContextOfTheFirst) {
   reopen({});
   const Device second("cuda:1");
