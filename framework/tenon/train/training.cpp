@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 

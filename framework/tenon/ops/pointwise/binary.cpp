@@ -248,6 +248,7 @@ Tensor rsub(const Tensor& self, const Scalar& other) {
   check_subtracts(self, other);
   return binary(rule<pointwise::Sub>(), self, other, number_on_the_left());
 }
+
 namespace {
 
 /// x op y; cast first where the row of autocast says so.
@@ -272,6 +273,7 @@ template <class Row>
 Tensor& with_number_inplace(const Tensor& self, const Scalar& other) {
   return binary_inplace(rule<Row>(), self, nullptr, other, {});
 }
+
 template <>
 Tensor with_number<pointwise::Pow>(const Tensor& self, const Scalar& exponent) {
   return power(self, exponent);
